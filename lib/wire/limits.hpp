@@ -1,0 +1,27 @@
+// Limits of protocol version 1 (PROTOCOL.md "Limits"). A node may lower those that WELCOME tells.
+#pragma once
+
+#include <cstdint>
+
+namespace shardbus::wire {
+
+inline constexpr std::uint32_t kFrameBytesMax = 1U << 20;     // one ZeroMQ message
+inline constexpr std::uint32_t kPayloadBytesMax = kFrameBytesMax - 4096;
+inline constexpr std::uint32_t kBatchMax = 1024;              // envelopes per frame
+inline constexpr std::uint32_t kFlushBytes = 64U << 10;       // a batch is sent at this size
+inline constexpr std::uint32_t kEntityIdBytesMax = 256;
+inline constexpr std::uint32_t kTypeBytesMax = 64;
+inline constexpr std::uint32_t kMethodBytesMax = 128;
+inline constexpr std::uint32_t kCorrelationBytesMax = 40;     // encoded, opaque form
+inline constexpr std::uint32_t kHeadersBytesMax = 8192;
+inline constexpr std::uint32_t kNodeNameBytesMax = 64;
+inline constexpr std::uint32_t kEndpointBytesMax = 256;
+inline constexpr std::uint32_t kTextBytesMax = 1024;
+inline constexpr std::uint32_t kDepthMax = 32;
+inline constexpr std::uint32_t kHopsMax = 8;  // a fault counter, not a rule of routing
+inline constexpr std::uint32_t kMembersMax = 1024;
+inline constexpr std::uint32_t kTypesMax = 256;
+inline constexpr std::uint32_t kShardCountMax = 65536;
+inline constexpr std::uint32_t kTimeLeftMsMax = 86'400'000;  // one day
+
+}  // namespace shardbus::wire
