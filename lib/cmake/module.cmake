@@ -14,8 +14,9 @@ function(shardbus_dependency target)
   else()
     find_package(PkgConfig REQUIRED)
     pkg_check_modules(${arg_PC} REQUIRED GLOBAL IMPORTED_TARGET ${arg_PC})
-    set_property(GLOBAL APPEND_STRING PROPERTY SHARDBUS_FIND_CODE
-                 "find_dependency(PkgConfig)\npkg_check_modules(${arg_PC} REQUIRED IMPORTED_TARGET ${arg_PC})\n")
+    string(CONCAT find_code "find_dependency(PkgConfig)\n"
+           "pkg_check_modules(${arg_PC} REQUIRED IMPORTED_TARGET ${arg_PC})\n")
+    set_property(GLOBAL APPEND_STRING PROPERTY SHARDBUS_FIND_CODE "${find_code}")
   endif()
   if(arg_PC)
     set_property(GLOBAL APPEND PROPERTY SHARDBUS_PC_REQUIRES ${arg_PC})

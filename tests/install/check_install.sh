@@ -11,7 +11,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 prefix=$work/prefix
 flags=()
-[[ -z $sanitizer ]] || flags=("-fsanitize=$sanitizer")
+[[ -z $sanitizer ]] || flags=("-fsanitize=${sanitizer/address/address,undefined}")
 
 build_with_cmake() {
   cmake -S "$here/consumer" -B "$work/build" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" \
