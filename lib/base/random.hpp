@@ -1,5 +1,6 @@
 // A seeded generator that gives the same numbers everywhere (xoshiro256**, Blackman and Vigna 2018;
-// seeded by splitmix64). The standard distributions differ between libraries and would break replay.
+// seeded by splitmix64). The standard distributions differ between libraries and would break
+// replay.
 #pragma once
 
 #include <array>

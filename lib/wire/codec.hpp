@@ -18,8 +18,8 @@ struct Envelope {
   std::string_view raw;   // the whole envelope
   std::string_view body;  // what follows (kind, flags, correlation): input of decode_*()
   std::uint32_t body_items = 0;
-  Message message;        // filled for tell and ask
-  Reply reply;            // filled for reply and error
+  Message message;          // filled for tell and ask
+  Reply reply;              // filled for reply and error
   Correlation correlation;  // of any kind (so that an unknown kind can be answered)
 };
 
@@ -70,7 +70,7 @@ Errc decode(const Envelope& in, StreamStart& out);
 Errc decode(const Envelope& in, StreamState& out);
 Errc decode(const Envelope& in, StreamMessage& out);
 Errc decode(const Envelope& in, StreamFence& out);
-Errc decode(const Envelope& in, StreamEnd& out);  // stream_end and stream_ack
+Errc decode(const Envelope& in, StreamEnd& out);       // stream_end and stream_ack
 Errc decode(const Envelope& in, ControlMessage& out);  // kinds 50..63
 Errc decode(const Envelope& in, Restore& out);
 Errc decode(const Envelope& in, Release& out);

@@ -85,8 +85,8 @@ struct Message {
   std::string_view type;
   std::string_view id;
   std::string_view method;
-  Generation generation;         // that the sender believes; unknown from simple clients
-  Generation sender_generation;  // of the shard whose handler sent it, if any
+  Generation generation;           // that the sender believes; unknown from simple clients
+  Generation sender_generation;    // of the shard whose handler sent it, if any
   std::uint32_t time_left_ms = 0;  // 0: no deadline (tells)
   std::uint8_t hops = 0;
   std::string_view headers;  // raw msgpack map, or empty for nil
@@ -113,12 +113,12 @@ struct Hello {
   std::uint16_t major = 1, minor = 0;
   std::string cluster;  // "" from a client or worker: any
   Role role = Role::client;
-  NodeInfo node;              // role node only; else name is a label for humans
-  std::uint64_t sender = 0;   // client, worker: random 53-bit number, the same at every node
-  std::vector<HostedType> types;   // worker
-  std::uint32_t max_batch = 1;     // envelopes per frame that the greeter accepts
-  bool wants_table = false;        // smart client
-  Credit credit;                   // what the acceptor may send at first (workers)
+  NodeInfo node;                  // role node only; else name is a label for humans
+  std::uint64_t sender = 0;       // client, worker: random 53-bit number, the same at every node
+  std::vector<HostedType> types;  // worker
+  std::uint32_t max_batch = 1;    // envelopes per frame that the greeter accepts
+  bool wants_table = false;       // smart client
+  Credit credit;                  // what the acceptor may send at first (workers)
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 
@@ -178,11 +178,11 @@ struct ClientTable {
 
 struct Fence {
   ShardName shard;
-  std::uint64_t id = 0;    // sender's own number
+  std::uint64_t id = 0;      // sender's own number
   std::uint64_t sender = 0;  // node key, or a client's sender number
-  Generation generation;   // that the sender has learned
-  NodeKey target;          // owner of `generation`
-  Correlation reply;       // where the answer goes when it is not the session's other end
+  Generation generation;     // that the sender has learned
+  NodeKey target;            // owner of `generation`
+  Correlation reply;         // where the answer goes when it is not the session's other end
 };
 struct FenceOk {
   ShardName shard;

@@ -5,14 +5,14 @@
 
 namespace shardbus::wire {
 
-inline constexpr std::uint32_t kFrameBytesMax = 1U << 20;     // one ZeroMQ message
+inline constexpr std::uint32_t kFrameBytesMax = 1U << 20;  // one ZeroMQ message
 inline constexpr std::uint32_t kPayloadBytesMax = kFrameBytesMax - 4096;
-inline constexpr std::uint32_t kBatchMax = 1024;              // envelopes per frame
-inline constexpr std::uint32_t kFlushBytes = 64U << 10;       // a batch is sent at this size
+inline constexpr std::uint32_t kBatchMax = 1024;         // envelopes per frame
+inline constexpr std::uint32_t kFlushBytes = 64U << 10;  // a batch is sent at this size
 inline constexpr std::uint32_t kEntityIdBytesMax = 256;
 inline constexpr std::uint32_t kTypeBytesMax = 64;
 inline constexpr std::uint32_t kMethodBytesMax = 128;
-inline constexpr std::uint32_t kCorrelationBytesMax = 40;     // encoded, opaque form
+inline constexpr std::uint32_t kCorrelationBytesMax = 40;  // encoded, opaque form
 inline constexpr std::uint32_t kHeadersBytesMax = 8192;
 inline constexpr std::uint32_t kNodeNameBytesMax = 64;
 inline constexpr std::uint32_t kEndpointBytesMax = 256;

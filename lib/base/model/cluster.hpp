@@ -1,5 +1,6 @@
 // What nodes tell each other about the cluster: plain values, no bytes, no I/O.
-// The bytes of each are defined in lib/wire/PROTOCOL.md; `wire` encodes them, `core` decides on them.
+// The bytes of each are defined in lib/wire/PROTOCOL.md; `wire` encodes them, `core` decides on
+// them.
 #pragma once
 
 #include <compare>
@@ -45,10 +46,10 @@ struct Stamp {
 // for joint counting while this version is not counted yet.
 struct MemberSet {
   Stamp stamp;
-  std::vector<Member> members;     // ordered by age, then key
-  std::vector<NodeKey> previous;   // ordered
-  bool counted = false;            // a quorum of `members` and of `previous` has repeated it
-  bool evidence = false;           // counted at some point by evidence authority only
+  std::vector<Member> members;    // ordered by age, then key
+  std::vector<NodeKey> previous;  // ordered
+  bool counted = false;           // a quorum of `members` and of `previous` has repeated it
+  bool evidence = false;          // counted at some point by evidence authority only
   friend bool operator==(const MemberSet&, const MemberSet&) = default;
 };
 
@@ -78,20 +79,20 @@ struct TableVersion {
 
 // All that a node claims, published every 200 ms and at once on a change (PROTOCOL.md "Digest").
 struct Digest {
-  std::string cluster;          // name from the configuration
-  std::uint64_t cluster_id = 0; // random, 53 bits; 0 while the node belongs to no cluster yet
+  std::string cluster;           // name from the configuration
+  std::uint64_t cluster_id = 0;  // random, 53 bits; 0 while the node belongs to no cluster yet
   NodeInfo from;
-  std::uint64_t number = 0;     // counts this incarnation's publications
+  std::uint64_t number = 0;  // counts this incarnation's publications
   Vote vote;
-  Term resigned;                // highest term that this node claimed and gave up
+  Term resigned;  // highest term that this node claimed and gave up
   MemberSet set;
   std::vector<NodeKey> unreachable;  // what this node cannot hear, ordered
   std::vector<NodeKey> dead;         // proven dead, ordered
   std::vector<HostedType> hosts;     // ordered by name
   TableVersion table;
-  std::uint64_t table_hash = 0;      // 53 bits
-  std::uint64_t load = 0;            // shards it owns
-  bool leaving = false;              // asks to be moved off and removed
+  std::uint64_t table_hash = 0;  // 53 bits
+  std::uint64_t load = 0;        // shards it owns
+  bool leaving = false;          // asks to be moved off and removed
   friend bool operator==(const Digest&, const Digest&) = default;
 };
 

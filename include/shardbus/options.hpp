@@ -1,0 +1,70 @@
+// Settings of nodes and clients, with their defaults.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shardbus/message.hpp"
+
+namespace shardbus {
+
+enum class LogLevel : std::uint8_t { debug, info, warn, error };
+
+// Receives structured events: a stable dotted name ("membership.up") and a line of key=value text.
+// Called from threads of the library; must not call back into it.
+using LogSink = std::function<void(LogLevel, std::string_view event, std::string_view text)>;
+
+// Where the ZeroMQ I/O thread runs: with the thread that polls, or wherever the system puts it.
+enum class ThreadPlacement : std::uint8_t { follow, none };
+
+struct NodeOptions {
+  std::string cluster = "shardbus";  // 1..64 bytes; nodes of another cluster are refused
+  // Node id, 1..64 bytes of [A-Za-z0-9._:-]; empty: host and port of the listen address.
+  std::string name{};
+  // Address for clients and workers; port 0 takes a free one (tests).
+  std::string listen = "tcp://127.0.0.1:7400";
+  // Addresses for other nodes and for gossip; empty: the ports after `listen`'s (0 if that is 0).
+  std::string peer_listen{};
+  std::string gossip_listen{};
+  // Host under which others reach this node; empty: the host of `listen`. Needed for 0.0.0.0.
+  std::string advertise{};
+  // Listen addresses of nodes to join. Empty: this node makes a cluster of its own. If the first
+  // is this node's own address, it makes a cluster when no other seed is in one.
+  std::vector<std::string> seeds{};
+  // Threads for handlers: 0 runs them on the polling thread (short handlers only); 1..256.
+  std::uint32_t workers = 0;
+  milliseconds gossip_interval{200};  // 20..10'000
+  // Silence after which a node that proved nothing is held for unreachable, at least; 500..60'000.
+  milliseconds failure_timeout{1500};
+  // How long unreachable nodes must stay so before the majority removes them; 100..300'000.
+  milliseconds stable_after{1000};
+  // Whether a refused connection proves the death of a node. Off behind proxies.
+  bool death_proof = true;
+  milliseconds handoff_timeout{5000};
+  // Client's session: silence after which a PING is due; dead after four of them. 100..60'000.
+  milliseconds ping_interval{2000};
+  // Bounds; see bin/README.md for the metric of each.
+  std::uint32_t client_credit = 1024;       // envelopes in flight per client
+  std::uint32_t peer_credit = 16384;        // per node and direction
+  std::uint32_t buffered_messages = 65536;  // held for shards without an owner, per node
+  std::uint32_t sessions = 16384;           // clients and workers
+  std::uint32_t pending_asks = 1U << 20;
+  ThreadPlacement placement = ThreadPlacement::follow;
+  LogSink log{};  // empty: warnings and errors to stderr
+};
+
+struct ClientOptions {
+  std::string cluster{};                                   // empty: whichever the node belongs to
+  std::vector<std::string> nodes{"tcp://127.0.0.1:7400"};  // listen addresses, tried in turn
+  // Learn the allocation table and send straight to owners; off: all through one node.
+  bool smart = true;
+  milliseconds connect_timeout{5000};
+  std::uint32_t pending_asks = 1U << 20;
+  LogSink log{};
+};
+
+}  // namespace shardbus
