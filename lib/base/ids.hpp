@@ -15,6 +15,8 @@ struct StrongId {
   T value{};
   constexpr StrongId() = default;
   constexpr explicit StrongId(T v) : value(v) {}
+  // clang-tidy 14 takes the defaulted comparison's zero for a pointer.
+  // NOLINTNEXTLINE(modernize-use-nullptr)
   friend constexpr auto operator<=>(const StrongId&, const StrongId&) = default;
 };
 

@@ -1,4 +1,6 @@
 // tell, ask, reply, error: the path that every message takes, so no allocation but for `out`.
+#include <limits>
+
 #include "wire/codec.hpp"
 #include "wire/cursor.hpp"
 #include "wire/fields.hpp"
@@ -14,6 +16,7 @@ constexpr std::uint32_t kMessageItemsMin = 3;   // type, id, method
 constexpr std::size_t kSmallHeadBytesMax = 16;  // envelope head, kind and flags
 
 constexpr bool is_known(std::uint64_t kind) {
+  if (kind > std::numeric_limits<std::uint8_t>::max()) return false;  // the cast would cut it
   switch (static_cast<Kind>(kind)) {
     case Kind::tell:
     case Kind::ask:

@@ -83,6 +83,7 @@ void add_prefix(Refused& to) {
              "95ccff00"
              "07a17881a17801",
              Errc::unknown_kind);
+  to.add_hex("kind 257, whose last byte is tell's", "93cd010100c0", Errc::unknown_kind);
   to.add_hex("kind 2^53-1", "93cf001fffffffffffff00c0", Errc::unknown_kind);
 }
 
