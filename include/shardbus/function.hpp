@@ -19,6 +19,7 @@ class UniqueFunction<R(Args...)> {
   UniqueFunction() noexcept = default;
   template <class F>
   requires(!std::is_same_v<std::decay_t<F>, UniqueFunction> &&
+           // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint excludes itself
            std::is_invocable_r_v<R, std::decay_t<F>&, Args...>) UniqueFunction(F&& function) {
     using Target = std::decay_t<F>;
     if constexpr (fits<Target>()) {

@@ -1,0 +1,101 @@
+#include "daemon/config.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace shardbusd {
+namespace {
+
+constexpr std::string_view kPrefix = "SHARDBUS_";
+
+// Set by others for good reasons: shardbusctl's own variable, and what Kubernetes puts into every
+// container beside a service called "shardbus".
+bool belongs_to_others(std::string_view name) {
+  return name == "SHARDBUS_NODE" || name == "SHARDBUS_PORT" || name.starts_with("SHARDBUS_PORT_") ||
+         name.starts_with("SHARDBUS_SERVICE_");
+}
+
+std::string unknown_variable(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Option& option : option_table()) names.push_back(environment_name(option));
+  const std::string near = nearest(name, names);
+  return near.empty() ? "no such option; see shardbusd --help"
+                      : "no such option; did you mean " + near + "?";
+}
+
+// Sources come from the weakest to the strongest, so that a later setting replaces an earlier one.
+// A value that is overridden is checked all the same: it would bite when the flag goes away.
+void apply_source(const Source& source, Config& config) {
+  for (const Setting& setting : source) {
+    std::string problem = setting.mistake;
+    if (problem.empty()) {
+      const Option& option = option_table()[setting.option];
+      problem = assign(option, setting.texts, config.options);
+      if (!problem.empty()) problem.insert(0, std::string(option.key) + ": ");
+      config.origins[setting.option] = setting.where;
+    }
+    if (!problem.empty()) config.problems.push_back(setting.where + ": " + problem);
+  }
+}
+
+}  // namespace
+
+Source read_environment(const Environment& environment) {
+  Source source;
+  const std::vector<Option>& table = option_table();
+  for (const auto& [name, value] : environment) {
+    if (!name.starts_with(kPrefix)) continue;
+    const auto found = std::ranges::find(table, name, &environment_name);
+    if (found != table.end()) {
+      const auto index = static_cast<std::size_t>(found - table.begin());
+      source.push_back({"environment " + name, index, {value}, ""});
+    } else if (!belongs_to_others(name)) {
+      source.push_back({"environment " + name, 0, {}, unknown_variable(name)});
+    }
+  }
+  return source;
+}
+
+Config load_config(const std::vector<std::string>& arguments, const Environment& environment) {
+  Config config;
+  config.origins.assign(option_table().size(), "default");
+  const Source flags = read_flags(arguments, config.request);
+  apply_source(read_environment(environment), config);
+  if (!config.request.file.empty()) apply_source(read_file(config.request.file), config);
+  apply_source(flags, config);
+  return config;
+}
+
+std::string print_config(const Config& config) {
+  std::string text, section;
+  for (std::size_t i = 0; i < option_table().size(); ++i) {
+    const Option& option = option_table()[i];
+    std::string key(option.key);
+    if (const std::size_t dot = key.find('.'); dot != std::string::npos) {
+      if (section != key.substr(0, dot)) {
+        section = key.substr(0, dot);
+        text += "\n[" + section + "]\n";
+      }
+      key = key.substr(dot + 1);
+    }
+    std::string line = key + " = " + to_toml(option, config.options);
+    line.resize(std::max<std::size_t>(line.size() + 2, 48), ' ');
+    text += line + "# " + config.origins[i] + "\n";
+  }
+  return text;
+}
+
+std::string print_config_json(const Config& config) {
+  nlohmann::ordered_json all = nlohmann::ordered_json::object();
+  for (std::size_t i = 0; i < option_table().size(); ++i) {
+    const Option& option = option_table()[i];
+    // Every value that TOML writes for an option is JSON, too.
+    all[std::string(option.key)] = {
+        {"value", nlohmann::ordered_json::parse(to_toml(option, config.options))},
+        {"origin", config.origins[i]}};
+  }
+  return all.dump(2) + "\n";
+}
+
+}  // namespace shardbusd
