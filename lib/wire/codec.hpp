@@ -1,5 +1,9 @@
-// Encodes and decodes envelopes. Total on any input: a decoder never throws, never allocates more
-// than the input's size, and never reads past it. Layout: PROTOCOL.md.
+// Encodes and decodes envelopes. Layout: PROTOCOL.md.
+//
+// Decoders are total: on no input do they throw (but bad_alloc), read past its end, or reserve
+// memory because of a count that the input only claims. Encoders do not check: a value over its
+// limit or with bytes that are not UTF-8 is refused by the receiver, so callers check what users
+// gave them. Only texts of errors are cut and cleaned.
 #pragma once
 
 #include <string>
@@ -24,9 +28,9 @@ struct Envelope {
 };
 
 // Reads the next envelope from the front of `rest` and takes it off.
-// Errc::ok, Errc::malformed (rest is left empty: what follows cannot be trusted), Errc::too_large
-// (a field over its limit; the envelope is taken off and `out.correlation` is valid), or
-// Errc::unknown_kind (the same).
+// Errc::ok, Errc::malformed (rest is left empty: what follows cannot be trusted; `out.correlation`
+// is what could be read of it, and only it is valid), Errc::too_large (a field over its limit; the
+// envelope is taken off and `out.correlation` is valid), or Errc::unknown_kind (the same).
 Errc next_envelope(std::string_view& rest, Envelope& out) noexcept;
 
 // Appends to `out`.

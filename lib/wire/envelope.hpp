@@ -66,6 +66,10 @@ enum class Kind : std::uint8_t {
   offer = 73,
 };
 
+// Flag of tell and ask: the sender has greeted. A node that knows no session for it answers
+// NO_SESSION instead of serving it without one, so that a reconnect is never overlooked.
+inline constexpr std::uint32_t kFlagGreeted = 1;
+
 // Where a reply goes: the correlation of an ask. Either opaque bytes that an asker chose and gets
 // back verbatim within its session (`opaque`: one raw msgpack value, at most 40 bytes encoded), or
 // between nodes and workers the pair (node, slot), which any node can route.
@@ -254,6 +258,7 @@ struct Release {
 struct Released {
   ShardName shard;
   std::vector<EntityState> states;
+  bool more = false;  // another one of this shard follows: the states did not fit into one frame
   friend bool operator==(const Released&, const Released&) = default;
 };
 

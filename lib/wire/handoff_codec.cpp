@@ -80,7 +80,7 @@ void encode(std::string& out, const StreamMessage& item) {
 Errc decode(const Envelope& in, StreamMessage& out) {
   Cursor from = read_stream(in, out, 2);
   out.sender = from.uint();
-  out.envelope = from.bytes(kFrameBytesMax);
+  out.envelope = from.bytes(kPeerFrameBytesMax);
   return from.error();
 }
 

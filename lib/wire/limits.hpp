@@ -6,6 +6,9 @@
 namespace shardbus::wire {
 
 inline constexpr std::uint32_t kFrameBytesMax = 1U << 20;  // one ZeroMQ message
+// Between nodes: a forwarded message has grown by generations, a reply port and, in a handoff
+// stream, an envelope around it.
+inline constexpr std::uint32_t kPeerFrameBytesMax = kFrameBytesMax + (64U << 10);
 inline constexpr std::uint32_t kPayloadBytesMax = kFrameBytesMax - 4096;
 inline constexpr std::uint32_t kBatchMax = 1024;         // envelopes per frame
 inline constexpr std::uint32_t kFlushBytes = 64U << 10;  // a batch is sent at this size
@@ -22,6 +25,8 @@ inline constexpr std::uint32_t kHopsMax = 8;  // a fault counter, not a rule of 
 inline constexpr std::uint32_t kMembersMax = 1024;
 inline constexpr std::uint32_t kTypesMax = 256;
 inline constexpr std::uint32_t kShardCountMax = 65536;
+inline constexpr std::uint32_t kImplicitAsksMax = 64;  // in flight without HELLO
+inline constexpr std::uint32_t kSilentPingsMax = 4;    // silent ping intervals that end a session
 inline constexpr std::uint32_t kTimeLeftMsMax = 86'400'000;  // one day
 
 }  // namespace shardbus::wire

@@ -145,6 +145,7 @@ Errc next_envelope(std::string_view& rest, Envelope& out) noexcept {
   const auto flags = in.narrow<std::uint32_t>();
   out.correlation = read_correlation(in);
   if (count < kPrefixItems) in.fail();
+  if (in.stopped()) out.correlation = {};
   const std::uint32_t items = count - kPrefixItems;
   const char* body = in.at();
   const bool known = is_known(kind);

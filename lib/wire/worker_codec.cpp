@@ -44,7 +44,7 @@ Errc decode(const Envelope& in, Release& out) {
 
 void encode(std::string& out, const Released& released) {
   Writer to(out);
-  to.envelope(Kind::released, 3);
+  to.envelope(Kind::released, 4);
   write_shard(to, released.shard);
   to.array(released.states.size());
   for (const EntityState& state : released.states) {
@@ -52,6 +52,7 @@ void encode(std::string& out, const Released& released) {
     to.bin(state.id);
     to.bin(state.state);
   }
+  to.boolean(released.more);
 }
 
 Errc decode(const Envelope& in, Released& out) {
@@ -59,6 +60,7 @@ Errc decode(const Envelope& in, Released& out) {
   read_shard(from, out.shard);
   read_list(from, kFrameBytesMax, out.states,
             [&](EntityState& state) { read_array(from, 2, [&] { read_entity(from, state); }); });
+  out.more = in.body_items > 3 && from.boolean();
   return from.error();
 }
 

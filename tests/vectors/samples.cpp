@@ -206,9 +206,15 @@ void add_workers(Samples& samples) {
   samples.file("workers");
   samples.add("restore", encoded(wire::Restore{"cart", {"cart-42", "\x81\xa1n\x03"}}));
   samples.add("release", encoded(wire::Release{{"cart", ShardId{3}}, 256}));
-  samples.add("released", encoded(wire::Released{{"cart", ShardId{3}},
-                                                 {{"cart-42", "\x81\xa1n\x03"}, {"cart-9", ""}}}));
-  samples.add("released: nothing to save", encoded(wire::Released{{"cart", ShardId{3}}, {}}));
+  samples.add("released",
+              encoded(wire::Released{
+                  {"cart", ShardId{3}}, {{"cart-42", "\x81\xa1n\x03"}, {"cart-9", ""}}, false}));
+  wire::Released nothing{{"cart", ShardId{3}}, {}, false};
+  samples.add("released: nothing to save", encoded(nothing));
+  samples.spelled("released: more left out", unhex("964800c0a463617274"
+                                                   "0390"));
+  nothing.more = true;
+  samples.add("released: more to come", encoded(nothing));
   const std::vector<HostedType> types{{"cart", 256}, {"user", 64}};
   samples.add("offer", [&types](std::string& out) { wire::encode_offer(out, types); });
 }

@@ -186,7 +186,7 @@ RC_GTEST_PROP(RoundTrip, Workers, ()) {
   const std::uint32_t shard_count = any_shard_count();
   survives(wire::Restore{any_name(64), any_state()});
   survives(wire::Release{any_shard(shard_count), shard_count});
-  survives(wire::Released{any_shard(), list_of(5, any_state)});
+  survives(wire::Released{any_shard(), list_of(5, any_state), *rc::gen::arbitrary<bool>()});
   const std::vector<HostedType> types = any_types();
   recodes([&](std::string& out) { wire::encode_offer(out, types); });
 }
