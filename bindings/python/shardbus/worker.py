@@ -1,0 +1,444 @@
+"""Running entities for a cluster: classes marked with `@host`, run by a Worker.
+
+Recipe and rules: PROTOCOL.md section 10.3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import concurrent.futures
+import inspect
+import logging
+import threading
+import time
+from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Union
+
+from . import wire
+from .client import Caller, Entity, EntityId, new_sender, unpack
+from .error_table import (DecodeFailed, HandlerFailed, InvalidArgument, NoReply, NoSuchMethod,
+                          NoSuchType)
+from .errors import ShardbusError
+from .hashing import shard_of
+from .link import Link
+from .session import Handler, Session, Settings
+
+LOG = logging.getLogger("shardbus")
+
+WINDOW = (256, 4 << 20)  # envelopes and bytes that the node may send ahead
+RESERVED = frozenset({"save", "load"})
+
+
+class HostedType(NamedTuple):
+    name: str
+    shard_count: int
+
+
+def host(name: str, shards: int = 256) -> Callable[[type], type]:
+    """Marks a class as the entities of type `name`, in `shards` shards (fixed for a cluster).
+
+    The class is made with a Context. Its public methods are the entity's methods. Optional `save()`
+    and `load(state)` carry its state through planned moves.
+    """
+
+    def mark(cls: type) -> type:
+        cls.__shardbus_type__ = HostedType(name, shards)
+        return cls
+
+    return mark
+
+
+class ReplyPort:
+    """Answers one ask, now or later, from any thread. The first answer counts.
+
+    A handler gets one by a parameter with this annotation, and its returned value is then ignored.
+    """
+
+    def __init__(self, worker: Worker, address: Optional[list], epoch: int):
+        self._worker = worker
+        self._address = address
+        self._epoch = epoch
+        self._open = address is not None
+
+    def __del__(self) -> None:
+        if self._open:
+            try:
+                self.fail(NoReply())
+            except ShardbusError:
+                pass  # the worker has stopped
+
+    @property
+    def valid(self) -> bool:
+        """Whether anybody waits for an answer (not for a tell)."""
+        return self._open
+
+    @property
+    def address(self) -> Optional[list]:
+        """The port as a plain value that may be sent to other entities; see Context.port.
+
+        Who takes it takes over the duty to answer.
+        """
+        self._open = False
+        return self._address
+
+    def send(self, value: Any = None) -> None:
+        if self._open:
+            self._open = False
+            self._worker.answer(wire.reply(self._address, wire.pack(value)), self._epoch)
+
+    def fail(self, error: ShardbusError) -> None:
+        if self._open:
+            self._open = False
+            self._worker.answer(wire.error(self._address, error.code, error.text), self._epoch)
+
+
+class Context:
+    """What an entity may know and do: `type`, `id`, `node`, and calls to other entities."""
+
+    def __init__(self, worker: Worker, type_name: str, entity_id: bytes, epoch: int):
+        self._worker = worker
+        self.epoch = epoch
+        self.type = type_name
+        self.id_bytes = entity_id
+        # Key of the asker's node during a handler, None for a tell.
+        self.sender: Optional[int] = None
+
+    @property
+    def id(self) -> str:
+        """The id as text; `id_bytes` has the bytes of an id that is none."""
+        return self.id_bytes.decode("utf-8", "backslashreplace")
+
+    @property
+    def node(self) -> str:
+        """Name of the node that this worker serves."""
+        welcome = self._worker.link.session.welcome
+        return welcome.node_name if welcome else ""
+
+    def entity(self, type_name: str, entity_id: EntityId) -> Entity:
+        return self._worker.entity(type_name, entity_id)
+
+    def port(self, address: Sequence) -> ReplyPort:
+        """Makes a reply port from the address that another entity passed on."""
+        return ReplyPort(self._worker, wire.as_correlation(list(address)), self.epoch)
+
+
+class _Task(NamedTuple):
+    """One thing to do for one entity."""
+
+    message: Optional[wire.Message] = None
+    size: int = 0
+    state: Optional[bytes] = None  # restore this
+    saved: Optional[Callable[[bytes, Optional[bytes]], None]] = None  # save and end
+
+
+class _Cell:
+    """One entity with its queue. Used on the link's thread; `run` alone runs in the pool."""
+
+    def __init__(self, worker: Worker, cls: type, context: Context):
+        self.worker = worker
+        self.cls = cls
+        self.context = context
+        self.queue: collections.deque = collections.deque()
+        self.busy = False
+        self._entity: Any = None
+
+    def run(self, task: _Task) -> Optional[bytes]:
+        """Does one task; gives the saved state if that was asked for."""
+        if task.message is not None:
+            self._handle(task.message)
+        elif task.state is not None:
+            self._restore(task.state)
+        elif self._entity is not None and hasattr(self._entity, "save"):
+            return wire.pack(_finished(self._entity.save()))
+        return None
+
+    def _made(self) -> Any:
+        if self._entity is None:
+            self._entity = self.cls(self.context)
+        return self._entity
+
+    def _restore(self, state: bytes) -> None:
+        entity = self._made()
+        if hasattr(entity, "load"):
+            _finished(entity.load(unpack(state)))
+
+    def _handle(self, message: wire.Message) -> None:
+        address = message.correlation if message.kind == wire.Kind.ASK else None
+        port = ReplyPort(self.worker, address, self.context.epoch)
+        self.context.sender = address[0] if isinstance(address, list) else None
+        try:
+            later, result = self._call(message, port)
+            if not later:
+                port.send(result)
+        except ShardbusError as error:
+            port.fail(error)
+        except Exception as error:
+            LOG.exception("%s %r %s failed", message.type, message.id, message.method)
+            port.fail(HandlerFailed(f"{type(error).__name__}: {error}"))
+
+    def _call(self, message: wire.Message, port: ReplyPort) -> tuple:
+        method = self._method(message.method)
+        positional, named = _arguments(unpack(message.payload))
+        port_name = _port_parameter(method)
+        if port_name:
+            named[port_name] = port
+        try:
+            inspect.signature(method).bind(*positional, **named)
+        except TypeError as error:
+            raise DecodeFailed(f"{message.method}: {error}") from None
+        return bool(port_name), _finished(method(*positional, **named))
+
+    def _method(self, name: str) -> Callable:
+        known = getattr(self.cls, name, None) if name.isidentifier() else None
+        if name.startswith("_") or name in RESERVED or not callable(known):
+            raise NoSuchMethod(name)
+        return getattr(self._made(), name)
+
+
+def _arguments(value: Any) -> tuple:
+    """A map gives keyword arguments, nil none, everything else the one argument."""
+    if value is None:
+        return [], {}
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return [], dict(value)
+    return [value], {}
+
+
+def _port_parameter(method: Callable) -> Optional[str]:
+    for name, parameter in inspect.signature(method).parameters.items():
+        # Annotations are strings where the module postpones their evaluation.
+        if parameter.annotation in (ReplyPort, "ReplyPort", "shardbus.ReplyPort"):
+            return name
+    return None
+
+
+def _finished(result: Any) -> Any:
+    """Waits for what a handler returned if that is a coroutine."""
+    return asyncio.run(result) if inspect.iscoroutine(result) else result
+
+
+class _Move:
+    """Collects the states of one shard that the node wants back."""
+
+    def __init__(self, worker: Worker, release: wire.Release, epoch: int, count: int):
+        self._worker = worker
+        self._release = release
+        self._epoch = epoch
+        self._left = count
+        self._states: list = []
+        if count == 0:
+            self._finish()
+
+    def saved(self, entity_id: bytes, state: Optional[bytes]) -> None:
+        if state is not None:
+            self._states.append([entity_id, state])
+        self._left -= 1
+        if self._left == 0:
+            self._finish()
+
+    def _finish(self) -> None:
+        part: list = []
+        size = 0
+        for entity_id, state in self._states:
+            added = len(entity_id) + len(state) + 16
+            if part and size + added > wire.PAYLOAD_BYTES:
+                self._send(part, more=True)
+                part, size = [], 0
+            part.append([entity_id, state])
+            size += added
+        self._send(part, more=False)
+
+    def _send(self, part: list, more: bool) -> None:
+        body = (self._release.type, self._release.shard, part, more)
+        self._worker.command(wire.envelope(wire.Kind.RELEASED, *body), self._epoch)
+
+
+class Worker(Caller, Handler):
+    """Runs the given classes for one node at a time.
+
+    `threads` handlers run side by side, never two of one entity. A handler may block and may ask
+    other entities; a coroutine handler occupies one of the threads too.
+    """
+
+    def __init__(self, addresses: Union[str, Sequence[str]], classes: Iterable[type], *,
+                 threads: int = 4, cluster: str = "", name: str = "", window: tuple = WINDOW):
+        self._classes = {}
+        for cls in classes:
+            hosted = getattr(cls, "__shardbus_type__", None)
+            if hosted is None:
+                raise InvalidArgument(f"{cls.__name__} is not marked with @shardbus.host")
+            self._classes[hosted.name] = (cls, hosted)
+        listed = [addresses] if isinstance(addresses, str) else list(addresses)
+        types = tuple(hosted for _, hosted in self._classes.values())
+        settings = Settings("worker", new_sender(), name, cluster, types, window)
+        Caller.__init__(self, Link(listed, Session(settings, self)))
+        self._window = window
+        self._pool = concurrent.futures.ThreadPoolExecutor(threads, "shardbus-entity")
+        # The rest belongs to the link's thread.
+        self._cells: dict = {}
+        self._epoch = 0  # number of the session; what an older one started is not sent any more
+        self._busy = 0
+        self._done = [0, 0]
+        self._granted = [0, 0]
+        self._idle: Optional[threading.Event] = None
+
+    # --- from any thread ---
+
+    def start(self, timeout: float = 5.0) -> Worker:
+        """Starts in the background; returns once the node has said welcome."""
+        self.link.start()
+        try:
+            self.link.wait_welcome(timeout)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self, timeout: float = 10.0) -> None:
+        """Finishes what was received, says goodbye and ends."""
+        if self.link.is_alive():
+            idle = threading.Event()
+            self.link.call(lambda: self._when_idle(idle))
+            idle.wait(timeout)
+            self.link.stop()
+        self._pool.shutdown(wait=False)
+
+    def run(self, timeout: float = 5.0) -> None:
+        """Runs until Ctrl-C."""
+        self.start(timeout)
+        try:
+            while self.link.is_alive():
+                self.link.join(1.0)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            self.stop()
+
+    async def serve(self, timeout: float = 5.0) -> None:
+        """`run` for asyncio; cancel it to stop."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(None, self.start, timeout)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await loop.run_in_executor(None, self.stop)
+
+    def __enter__(self) -> Worker:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def answer(self, envelope: bytes, epoch: int) -> None:
+        """Sends a reply or error of the session `epoch`."""
+        self.link.call(lambda: epoch == self._epoch
+                       and self.link.session.answer(envelope, time.monotonic()))
+
+    def command(self, envelope: bytes, epoch: int) -> None:
+        if epoch == self._epoch:
+            # Behind the answers of the messages that were handled before.
+            self.link.call(lambda: epoch == self._epoch
+                           and self.link.session.answer_free(envelope, time.monotonic()))
+
+    # --- Handler: the link's thread ---
+
+    def session_opened(self) -> None:
+        self._epoch += 1
+        self._done = [0, 0]
+        self._granted = [0, 0]
+
+    def session_lost(self) -> None:
+        self._epoch += 1
+        self._cells.clear()  # what runs still ends, but its answers go nowhere
+
+    def received(self, envelope: wire.Envelope) -> None:
+        value = envelope.value
+        if isinstance(value, wire.Message):
+            self._take_message(value, envelope.size)
+        elif isinstance(value, wire.Reply):
+            self._finished(envelope.size)
+        elif isinstance(value, wire.Restore):
+            cell = self._cell(value.type, value.id)
+            if cell is not None:
+                self._enqueue(cell, _Task(state=value.state))
+        elif isinstance(value, wire.Release):
+            self._take_release(value)
+
+    # --- the link's thread ---
+
+    def _take_message(self, message: wire.Message, size: int) -> None:
+        cell = self._cell(message.type, message.id)
+        if cell is not None:
+            self._enqueue(cell, _Task(message=message, size=size))
+            return
+        if message.kind == wire.Kind.ASK:
+            self.answer(wire.error(message.correlation, NoSuchType.code, message.type), self._epoch)
+        self._finished(size)
+
+    def _take_release(self, release: wire.Release) -> None:
+        cells = [(key, cell) for key, cell in self._cells.items()
+                 if key[0] == release.type
+                 and shard_of(key[1], release.shard_count) == release.shard]
+        move = _Move(self, release, self._epoch, len(cells))
+        for key, cell in cells:
+            self._enqueue(cell, _Task(saved=move.saved))
+            # A later message for the shard belongs to a new life.
+            del self._cells[key]
+
+    def _cell(self, type_name: str, entity_id: bytes) -> Optional[_Cell]:
+        key = (type_name, entity_id)
+        if key not in self._cells:
+            if type_name not in self._classes:
+                return None
+            context = Context(self, type_name, entity_id, self._epoch)
+            self._cells[key] = _Cell(self, self._classes[type_name][0], context)
+        return self._cells[key]
+
+    def _enqueue(self, cell: _Cell, task: _Task) -> None:
+        cell.queue.append(task)
+        self._busy += 1
+        if not cell.busy:
+            self._run_next(cell)
+
+    def _run_next(self, cell: _Cell) -> None:
+        cell.busy = bool(cell.queue)
+        if not cell.busy:
+            return
+        task = cell.queue.popleft()
+        try:
+            future = self._pool.submit(cell.run, task)
+        except RuntimeError:
+            return  # stopped
+        future.add_done_callback(
+            lambda done: self.link.call(lambda: self._after(cell, task, done)))
+
+    def _after(self, cell: _Cell, task: _Task, done: concurrent.futures.Future) -> None:
+        self._busy -= 1
+        state = None
+        if done.exception() is None:
+            state = done.result()
+        else:
+            LOG.error("%s %r: %s", cell.context.type, cell.context.id, done.exception())
+        if task.saved is not None:
+            task.saved(cell.context.id_bytes, state)
+        if task.message is not None and cell.context.epoch == self._epoch:
+            self._finished(task.size)
+        self._run_next(cell)
+        self._check_idle()
+
+    def _finished(self, size: int) -> None:
+        self._done[0] += 1
+        self._done[1] += size
+        used = [done - granted for done, granted in zip(self._done, self._granted)]
+        if any(part >= max(1, whole // 4) for part, whole in zip(used, self._window)):
+            self._granted = list(self._done)
+            self.link.session.grant(self._done[0] + self._window[0],
+                                    self._done[1] + self._window[1])
+
+    def _when_idle(self, idle: threading.Event) -> None:
+        self._idle = idle
+        self._check_idle()
+
+    def _check_idle(self) -> None:
+        if self._idle is not None and self._busy == 0:
+            self._idle.set()

@@ -1,0 +1,296 @@
+"""Worker against a node that speaks the protocol."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import shardbus
+from fake_broker import CREDIT, FakeBroker, shard_of
+
+SHARDS = 16
+
+
+@shardbus.host("cart", shards=SHARDS)
+class Cart:
+    made = 0
+
+    def __init__(self, ctx):
+        type(self).made += 1
+        self.ctx = ctx
+        self.items = {}
+
+    def add(self, name, amount=1):
+        self.items[name] = self.items.get(name, 0) + amount
+        return sum(self.items.values())
+
+    def list(self):
+        return self.items
+
+    def first(self, value):
+        return value
+
+    def who(self):
+        return [self.ctx.type, self.ctx.id, self.ctx.node, self.ctx.sender]
+
+    def burn(self):
+        raise RuntimeError("the kitchen is on fire")
+
+    def refuse(self):
+        raise shardbus.NotAuthorised("not you")
+
+    async def slowly(self, value):
+        return value
+
+    def count_of(self, counter):
+        return self.ctx.entity("counter", counter).ask("add", {"amount": 2})
+
+    def save(self):
+        return self.items
+
+    def load(self, state):
+        self.items = state
+
+    def _secret(self):
+        return "never"
+
+
+class Gate:
+    """Lets a handler wait until the test says so."""
+
+    entered = threading.Event()
+    go = threading.Event()
+    running = 0
+    most = 0
+    ports = []
+    order = []
+
+
+@shardbus.host("gate", shards=SHARDS)
+class GateEntity:
+    def __init__(self, ctx):
+        self.ctx = ctx
+
+    def wait(self):
+        Gate.running += 1
+        Gate.most = max(Gate.most, Gate.running)
+        Gate.entered.set()
+        assert Gate.go.wait(10)
+        Gate.running -= 1
+
+    def note(self, value):
+        Gate.order.append(value)
+
+    def later(self, reply: shardbus.ReplyPort, value):
+        Gate.ports.append((reply, value))
+
+    def forget(self, reply: shardbus.ReplyPort):
+        pass
+
+    def pass_on(self, reply: shardbus.ReplyPort, to):
+        self.ctx.entity("gate", to).tell("answer_for", {"address": reply.address})
+
+    def answer_for(self, address):
+        self.ctx.port(address).send(f"from {self.ctx.id}")
+
+
+@pytest.fixture(autouse=True)
+def reset():
+    Gate.entered.clear()
+    Gate.go.clear()
+    Gate.running = Gate.most = 0
+    Gate.ports.clear()
+    Gate.order.clear()
+    Cart.made = 0
+
+
+@pytest.fixture(name="broker")
+def fixture_broker():
+    with FakeBroker() as broker:
+        yield broker
+
+
+@pytest.fixture(name="worker")
+def fixture_worker(broker):
+    with shardbus.Worker(broker.address, [Cart, GateEntity]) as worker:
+        yield worker
+        Gate.go.set()
+
+
+@pytest.fixture(name="bus")
+def fixture_bus(broker, worker):
+    assert worker.link.is_alive()
+    with shardbus.connect(broker.address) as bus:
+        yield bus
+
+
+def test_greets_with_its_types_and_credit(broker, worker):
+    assert worker.link.is_alive()
+    (hello,) = broker.greetings
+    assert hello["role"] == "worker"
+    assert hello["types"] == [["cart", SHARDS], ["gate", SHARDS]]
+    assert hello["credit"] == [256, 4 << 20]
+
+
+def test_methods_get_the_payload_as_arguments(bus):
+    cart = bus.entity("cart", "c1")
+    assert cart.ask("add", {"name": "tea"}) == 1
+    assert cart.ask("add", {"name": "tea", "amount": 4}) == 5
+    cart.tell("add", {"name": "cup"})
+    assert cart.ask("list") == {"tea": 5, "cup": 1}
+    assert cart.ask("first", [1, 2]) == [1, 2]
+    assert cart.ask("slowly", 7) == 7
+    assert bus.entity("cart", "c2").ask("list") == {}
+    assert Cart.made == 2
+
+
+def test_context(bus):
+    kind, name, node, sender = bus.entity("cart", "c1").ask("who")
+    assert (kind, name, node) == ("cart", "c1", "node-a")
+    assert sender == 3238988543385071
+
+
+def test_failures_have_their_codes(bus):
+    cart = bus.entity("cart", "c1")
+    with pytest.raises(shardbus.HandlerFailed, match="RuntimeError: the kitchen is on fire"):
+        cart.ask("burn")
+    with pytest.raises(shardbus.NotAuthorised, match="not you"):
+        cart.ask("refuse")
+    for method in ("fly", "_secret", "save", "load", "made", "__init__"):
+        with pytest.raises(shardbus.NoSuchMethod):
+            cart.ask(method)
+    with pytest.raises(shardbus.DecodeFailed, match="missing a required argument"):
+        cart.ask("add")
+    with pytest.raises(shardbus.DecodeFailed):
+        cart.ask("add", {"name": "tea", "colour": 1})
+    assert cart.ask("add", {"name": "tea"}) == 1
+
+
+def test_handlers_may_ask_other_entities(bus):
+    assert bus.entity("cart", "c1").ask("count_of", {"counter": "x"}) == 2
+
+
+def test_one_message_at_a_time_per_entity_in_order(bus):
+    gate = bus.entity("gate", "g")
+    waiting = [gate.ask_future("wait") for _ in range(3)]
+    for value in range(50):
+        gate.tell("note", value)
+    last = gate.ask_future("note", "end")
+    assert Gate.entered.wait(10)
+    Gate.go.set()
+    for future in (*waiting, last):
+        future.result(10)
+    assert Gate.most == 1
+    assert Gate.order == [*range(50), "end"]
+
+
+def test_entities_run_side_by_side(bus):
+    blocked = bus.entity("gate", "a").ask_future("wait")
+    assert Gate.entered.wait(10)
+    assert bus.entity("cart", "b").ask("add", {"name": "tea"}) == 1
+    Gate.go.set()
+    blocked.result(10)
+
+
+def test_a_reply_port_answers_later_and_once(bus):
+    future = bus.entity("gate", "g").ask_future("later", {"value": 5})
+    bus.entity("gate", "g").ask("note", 1)
+    port, value = Gate.ports[0]
+    assert port.valid
+    port.send(value + 1)
+    port.send("again")
+    assert future.result(10) == 6
+    assert not port.valid
+
+
+def test_a_forgotten_reply_port_says_no_reply(bus):
+    with pytest.raises(shardbus.NoReply):
+        bus.entity("gate", "g").ask("forget")
+
+
+def test_a_reply_port_may_be_passed_on(bus):
+    assert bus.entity("gate", "a").ask("pass_on", {"to": "b"}) == "from b"
+
+
+def test_credit_is_given_back(broker):
+    with shardbus.Worker(broker.address, [Cart], window=(4, 10000)):
+        with shardbus.connect(broker.address) as bus:
+            cart = bus.entity("cart", "c")
+            for number in range(40):
+                assert cart.ask("add", {"name": "tea"}) == number + 1
+    assert broker.seen[CREDIT] >= 40
+    assert broker.seen["worker has no credit"] == 0
+
+
+def test_a_shard_moves_with_its_state(broker, bus):
+    cart = bus.entity("cart", "c1")
+    cart.ask("add", {"name": "tea"})
+    other = bus.entity("cart", "elsewhere-2")
+    other.ask("add", {"name": "cup"})
+    shard = shard_of("c1", SHARDS)
+    assert shard != shard_of("elsewhere-2", SHARDS)
+    broker.release("cart", shard, SHARDS)
+    broker.wait_until(lambda: ("cart", shard) in broker.released)
+    assert list(broker.released["cart", shard]) == [b"c1"]
+    future = cart.ask_future("list")
+    broker.restore("cart", shard)
+    assert future.result(10) == {"tea": 1}
+    assert Cart.made == 3
+
+
+def test_release_waits_for_what_was_received(broker, bus):
+    gate = bus.entity("gate", "g")
+    blocked = gate.ask_future("wait")
+    assert Gate.entered.wait(10)
+    shard = shard_of("g", SHARDS)
+    broker.release("gate", shard, SHARDS)
+    assert ("gate", shard) not in broker.released
+    Gate.go.set()
+    blocked.result(10)
+    broker.wait_until(lambda: ("gate", shard) in broker.released)
+    assert broker.released["gate", shard] == {}  # it has no save()
+
+
+def test_states_larger_than_a_frame_go_in_parts(broker, bus):
+    same_shard = [name for name in (f"big-{n}" for n in range(200))
+                  if shard_of(name, SHARDS) == 3][:4]
+    assert len(same_shard) == 4
+    for name in same_shard:
+        bus.entity("cart", name).ask("add", {"name": "x" * 400_000})
+    broker.release("cart", 3, SHARDS)
+    broker.wait_until(lambda: len(broker.released.get(("cart", 3), {})) == 4)
+
+
+def test_a_lost_session_drops_the_entities(broker, bus, worker):
+    cart = bus.entity("cart", "c1")
+    assert cart.ask("add", {"name": "tea"}) == 1
+    broker.forget_sessions()
+    worker.entity("echo", "e").tell("any")  # makes the worker notice
+    bus.entity("echo", "e").tell("any")
+    broker.wait_until(lambda: broker.welcomed == 4)
+    assert cart.ask("add", {"name": "tea"}) == 1
+
+
+def test_stop_finishes_what_was_received(broker):
+    worker = shardbus.Worker(broker.address, [GateEntity]).start()
+    with shardbus.connect(broker.address) as bus:
+        future = bus.entity("gate", "g").ask_future("wait")
+        assert Gate.entered.wait(10)
+        stopping = threading.Thread(target=worker.stop)
+        stopping.start()
+        Gate.go.set()
+        future.result(10)
+        stopping.join(10)
+        assert not stopping.is_alive()
+
+
+def test_a_refused_worker_says_why():
+    text = "cart: 16 shards here, 256 there"
+    with FakeBroker(reject={"code": 16, "text": text}) as broker:
+        with pytest.raises(shardbus.ConfigMismatch, match=text):
+            shardbus.Worker(broker.address, [Cart]).start()
+
+
+def test_a_class_without_the_mark():
+    with pytest.raises(shardbus.InvalidArgument):
+        shardbus.Worker("tcp://127.0.0.1:1", [Gate])
