@@ -40,8 +40,9 @@ def generate():
         classes.append(camel)
         # Code that catches Python's own TimeoutError should see ours as well.
         also = ", TimeoutError" if name == "timeout" else ""
-        text += CLASS.format(camel=camel, also=also, sentence=sentence[0].upper() + sentence[1:] + ".",
-                             code=code, name=name, retry=retry, happened=happened == "true")
+        about = sentence[0].upper() + sentence[1:] + "."
+        text += CLASS.format(camel=camel, also=also, sentence=about, code=code, name=name,
+                             retry=retry, happened=happened == "true")
     listed = "".join(f"    {camel},\n" for camel in classes)
     return f"{text}\n\nALL = (\n{listed})\n"
 

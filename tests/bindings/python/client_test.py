@@ -96,7 +96,7 @@ def test_goodbye_of_the_node(broker, bus):
 
 
 def test_a_silent_node_is_left_for_the_next_one():
-    with FakeBroker(ping_ms=30) as first, FakeBroker() as second:
+    with FakeBroker(ping_ms=100) as first, FakeBroker() as second:
         with shardbus.connect([first.address, second.address]) as bus:
             first.silent = True
             with pytest.raises(shardbus.UnknownOutcome):
