@@ -154,7 +154,7 @@ Exit refuse(const Config& config) {
   return Exit::usage;
 }
 
-Exit main_with(std::vector<std::string> arguments, const Environment& environment) {
+Exit main_with(const std::vector<std::string>& arguments, const Environment& environment) {
   Config config = load_config(arguments, environment);
   const Request& request = config.request;
   if (request.action == Action::help) return say(request.help);

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "common/duration.hpp"
+
 namespace shardbusd {
 namespace {
 
@@ -94,11 +96,6 @@ std::vector<Option> bound_options() {
   };
 }
 
-std::string format_duration(std::uint64_t ms) {
-  if (ms != 0 && ms % kSecond == 0) return std::to_string(ms / kSecond) + "s";
-  return std::to_string(ms) + "ms";
-}
-
 std::string in_words(const std::vector<std::string_view>& words, std::string_view between) {
   std::string text;
   for (std::string_view word : words) {
@@ -106,6 +103,10 @@ std::string in_words(const std::vector<std::string_view>& words, std::string_vie
     text += word;
   }
   return text;
+}
+
+milliseconds as_duration(std::uint64_t ms) {
+  return milliseconds(static_cast<milliseconds::rep>(ms));
 }
 
 // A number without sign, point or exponent; nothing else counts as one.
@@ -170,22 +171,16 @@ std::string set(const Option& option, std::string_view text, std::uint32_t* valu
 }
 
 std::string set(const Option& option, std::string_view text, milliseconds* value) {
-  const std::size_t unit_at = std::min(text.find_first_not_of("0123456789"), text.size());
-  const auto number = parse_digits(text.substr(0, unit_at));
-  const std::string_view unit = text.substr(unit_at);
-  if (number && unit.empty())
+  if (parse_digits(text))
     return in_quotes(text) + " needs a unit, such as \"" + std::string(text) + "s\" or \"" +
            std::string(text) + "ms\"";
-  std::uint64_t factor = 0;
-  if (unit == "ms") factor = 1;
-  if (unit == "s") factor = kSecond;
-  if (unit == "m") factor = 60 * kSecond;
-  if (!number || factor == 0)
+  const auto duration = shardbus_tools::parse_duration(text);
+  if (!duration)
     return in_quotes(text) + " is not a duration; use " + describe_values(option) +
            ", written as \"5s\" or \"200ms\"";
-  if (*number > option.max / factor || *number * factor < option.min)
+  if (*duration < as_duration(option.min) || *duration > as_duration(option.max))
     return range_error(option, text);
-  *value = milliseconds(static_cast<milliseconds::rep>(*number * factor));
+  *value = *duration;
   return "";
 }
 
@@ -279,7 +274,7 @@ std::string show(const Option&, const std::uint32_t* value) {
   return std::to_string(*value);
 }
 std::string show(const Option&, const milliseconds* value) {
-  return in_quotes(format_duration(static_cast<std::uint64_t>(value->count())));
+  return in_quotes(shardbus_tools::format_duration(*value));
 }
 std::string show(const Option&, const bool* value) {
   return *value ? "true" : "false";
@@ -331,7 +326,8 @@ std::string describe_values(const Option& option) {
   if (std::holds_alternative<bool*>(field)) return "true or false";
   if (std::holds_alternative<std::uint32_t*>(field)) return "number " + min + ".." + max;
   if (std::holds_alternative<milliseconds*>(field))
-    return "duration " + format_duration(option.min) + ".." + format_duration(option.max);
+    return "duration " + shardbus_tools::format_duration(as_duration(option.min)) + ".." +
+           shardbus_tools::format_duration(as_duration(option.max));
   if (std::holds_alternative<std::vector<std::string>*>(field))
     return "list of " + describe_text(option);
   if (!option.choices.empty()) return in_words(option.choices, " or ");

@@ -171,7 +171,7 @@ TEST_F(DaemonConfigTest, RangesOfDurationsAreInTheMessage) {
   EXPECT_THAT(load_config({"--gossip-interval", "19ms"}, {}).problems,
               ElementsAre("flag --gossip-interval: gossip_interval: 19ms is out of range; use "
                           "duration 20ms..10s"));
-  EXPECT_THAT(load_config({"--gossip-interval", "99999999999999999m"}, {}).problems,
+  EXPECT_THAT(load_config({"--gossip-interval", "9999999m"}, {}).problems,
               ElementsAre(HasSubstr("out of range")));
 }
 

@@ -1,0 +1,124 @@
+#include "ctl/session.hpp"
+
+#include <cstdio>
+#include <utility>
+
+namespace shardbusctl {
+namespace {
+
+using shardbus::Errc;
+using shardbus::Status;
+
+Exit exit_of(const Status& status) {
+  switch (status.code()) {
+    case Errc::unreachable:
+    case Errc::bad_address:
+    case Errc::cluster_mismatch:
+    case Errc::version_mismatch:
+      return Exit::unreachable;
+    case Errc::invalid_argument:
+      return Exit::usage;
+    default:
+      return shardbus::error_info(status.code()).may_have_happened ? Exit::unknown_outcome
+                                                                   : Exit::failed;
+  }
+}
+
+// What a person can do about the error.
+std::string way_out(const Status& status) {
+  switch (status.code()) {
+    case Errc::unreachable:
+      return "check that shardbusd runs there; name other nodes with --node or SHARDBUS_NODE";
+    case Errc::no_such_type:
+      return "`shardbusctl shards` lists the entity types";
+    case Errc::no_such_node:
+      return "`shardbusctl members` lists the names of the nodes";
+    case Errc::not_ready:
+      return "`shardbusctl status` tells what the node waits for";
+    default:
+      break;
+  }
+  const shardbus::ErrorInfo& info = shardbus::error_info(status.code());
+  if (info.may_have_happened)
+    return "it may have had its effect: repeat it only if that does no harm";
+  if (info.retry == shardbus::Retry::no) return "";
+  return "it had no effect and may be repeated";
+}
+
+}  // namespace
+
+void fail(Exit code, std::string text) {
+  throw Failure{code, std::move(text), {}};
+}
+
+void fail(const Status& status) {
+  throw Failure{exit_of(status), status.message(), status};
+}
+
+void print_failure(const Failure& failure, bool json) {
+  const std::string hint = failure.status ? way_out(*failure.status) : "";
+  if (!json) {
+    const std::string tail = hint.empty() ? "" : " (" + hint + ")";
+    std::fprintf(stderr, "shardbusctl: error: %s%s\n", failure.text.c_str(), tail.c_str());
+    return;
+  }
+  Json error = {{"exit_code", static_cast<int>(failure.code)}, {"text", failure.text}};
+  if (failure.status) {
+    const shardbus::ErrorInfo& info = shardbus::error_info(failure.status->code());
+    error["number"] = static_cast<int>(failure.status->code());
+    error["name"] = info.name;
+    error["may_have_happened"] = info.may_have_happened;
+    error["hint"] = hint;
+  }
+  const std::string line =
+      Json{{"error", error}}.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::fprintf(stderr, "%s\n", line.c_str());
+}
+
+Session::Session(const Globals& globals) : globals_(globals), client_(connect(globals)) {}
+
+shardbus::Client Session::connect(const Globals& globals) {
+  shardbus::ClientOptions options;
+  options.nodes = globals.nodes;
+  // What is asked here is about the node that was named, so nothing may go round it.
+  options.smart = false;
+  options.connect_timeout = globals.timeout;
+  // The error tells all that a log would; a second text would be noise.
+  options.log = [](shardbus::LogLevel, std::string_view, std::string_view) {};
+  auto client = shardbus::Client::connect(std::move(options));
+  if (!client) fail(client.error());
+  return std::move(*client);
+}
+
+Json Session::ask_node(const std::string& node, std::string_view method, const Json& arguments) {
+  const auto payload = json_to_msgpack(arguments.dump());
+  if (!payload) fail(payload.error());
+  return ask({kNodeType, node, method, *payload}, globals_.timeout);
+}
+
+shardbus::Result<Json> Session::try_ask(const shardbus::Outgoing& message, milliseconds timeout) {
+  const auto reply = client_.messenger()->ask_and_wait(message, timeout);
+  if (!reply) return reply.error();
+  return msgpack_to_json(*reply);
+}
+
+Json Session::ask(const shardbus::Outgoing& message, milliseconds timeout) {
+  auto reply = try_ask(message, timeout);
+  if (!reply) fail(reply.error());
+  return std::move(*reply);
+}
+
+void Session::tell(const shardbus::Outgoing& message) {
+  if (const Status told = client_.messenger()->tell(message); !told) fail(told);
+}
+
+void print_json(const Json& json) {
+  print_text(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+void print_text(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
+    fail(Exit::failed, "stdout cannot be written");
+}
+
+}  // namespace shardbusctl
