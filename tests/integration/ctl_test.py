@@ -1,0 +1,204 @@
+"""shardbusctl against a cluster of two real nodes."""
+
+import json
+import os
+import pty
+import subprocess
+import threading
+
+import pytest
+
+from daemons import BIN, Daemon, ctl, ctl_json, environment
+
+pytestmark = pytest.mark.skipif(not (BIN / "shardbusctl").exists(), reason="not built")
+
+
+@pytest.fixture(name="cluster", scope="module")
+def fixture_cluster():
+    with Daemon("--name", "a", "--cluster", "ctl") as first:
+        first.ready()
+        with Daemon("--name", "b", "--cluster", "ctl", "--seeds", first.address) as second:
+            second.ready()
+            done = ctl("wait", "--members", "2", "--type", "counter", node=first.address)
+            assert done.returncode == 0, done.stderr
+            yield first, second
+
+
+@pytest.fixture(name="node")
+def fixture_node(cluster):
+    return cluster[0].address
+
+
+def fnv1a64(data):
+    value = 0xcbf29ce484222325
+    for byte in data:
+        value = (value ^ byte) * 0x100000001b3 % 2**64
+    return value
+
+
+# --- looking -----------------------------------------------------------------------------------
+
+def test_status_of_the_node_contacted_and_of_another(node):
+    status = ctl_json("status", node=node)
+    assert status["node"] == "a" and status["cluster"] == "ctl"
+    assert status["ready"] is True and status["members"] == 2 and status["up"] == 2
+    assert ctl_json("status", "b", node=node)["node"] == "b"
+    assert "coordinator" in ctl("status", node=node).stdout
+
+
+def test_members(node):
+    members = {one["name"]: one for one in ctl_json("members", node=node)}
+    assert set(members) == {"a", "b"}
+    assert members["a"]["self"] and members["a"]["oldest"] and members["a"]["front"] == node
+    assert all(one["state"] == "up" and one["reachable"] for one in members.values())
+    text = ctl("members", node=node).stdout
+    assert text.splitlines()[0].split()[:3] == ["NAME", "STATE", "REACHABLE"]
+
+
+def test_shards_are_shared_evenly(node):
+    types = {one["type"]: one for one in ctl_json("shards", node=node)}
+    assert {"echo", "counter", "kv"} <= set(types)
+    for one in types.values():
+        owners = [shard[1] for shard in one["shards"]]
+        assert len(owners) == one["shard_count"]
+        assert abs(owners.count("a") - owners.count("b")) <= 1
+    rows = ctl("shards", "--type", "kv", node=node).stdout.splitlines()
+    assert len(rows) == 1 + types["kv"]["shard_count"]
+    assert [one["type"] for one in ctl_json("shards", "--type", "kv", node=node)] == ["kv"]
+
+
+def test_where_explains_the_owner(node):
+    where = ctl_json("where", "counter", "cart-42", node=node)
+    assert where["hash"] == f"{fnv1a64(b'cart-42'):016x}"
+    assert where["shard"] == fnv1a64(b"cart-42") % where["shard_count"]
+    assert where["owner"] in ("a", "b") and where["why"]
+    # The other node says the same.
+    assert ctl_json("where", "counter", "cart-42", node=node)["owner"] == where["owner"]
+    assert ctl_json("where", "counter", "{u7}/x", node=node)["tag"] == "u7"
+
+
+# --- calling -----------------------------------------------------------------------------------
+
+def test_tell_and_ask(cluster):
+    first, second = cluster
+    assert ctl("tell", "counter", "t1", "add", '{"amount": 3}', node=first.address).stdout == ""
+    done = ctl("ask", "counter", "t1", "get", node=first.address)
+    assert (done.returncode, done.stdout) == (0, "3\n")
+    assert ctl_json("ask", "counter", "t1", "add", '{"amount": 4}', node=second.address) == {
+        "reply": 7}
+    ctl("ask", "counter", "t1", "reset", node=first.address)
+    assert ctl_json("ask", "counter", "t1", "get", node=first.address) == {"reply": 0}
+
+
+def test_kv_keeps_any_value(node):
+    assert ctl_json("ask", "kv", "k", "get", node=node) == {"reply": None}
+    for value in (5, "text", [1, {"a": None}], {"$bin": "00ff"}, 2**64 - 1, 1.0, False, None):
+        assert ctl("ask", "kv", "k", "set", json.dumps(value), node=node).returncode == 0
+        assert ctl_json("ask", "kv", "k", "get", node=node) == {"reply": value}
+    assert ctl_json("ask", "kv", "k", "delete", node=node) == {"reply": True}
+    assert ctl_json("ask", "kv", "k", "delete", node=node) == {"reply": False}
+
+
+def test_echo_answers_every_method_and_stdin_is_a_payload(node):
+    payload = '{"big": 18446744073709551615, "small": -9223372036854775808}'
+    done = ctl("ask", "echo", "x", "whatever", "-", node=node, input=payload)
+    assert json.loads(done.stdout) == json.loads(payload)
+
+
+# --- errors ------------------------------------------------------------------------------------
+
+def test_no_such_method(node):
+    done = ctl("ask", "counter", "x", "explode", node=node)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("shardbusctl: error: no_such_method: explode")
+
+
+def test_no_such_type_names_the_way_out(node):
+    done = ctl("ask", "nothing", "x", "get", node=node)
+    assert done.returncode == 1
+    assert "no_such_type" in done.stderr and "shardbusctl shards" in done.stderr
+
+
+def test_errors_are_json_if_asked_for(node):
+    done = ctl("--json", "ask", "counter", "x", "explode", node=node)
+    error = json.loads(done.stderr)["error"]
+    assert error["name"] == "no_such_method" and error["may_have_happened"] is False
+    assert error["exit_code"] == done.returncode == 1
+
+
+def test_a_node_that_is_not_there_is_code_3_and_names_the_address():
+    done = ctl("--timeout", "500ms", "status", node="tcp://127.0.0.1:1")
+    assert done.returncode == 3
+    assert "unreachable" in done.stderr and "tcp://127.0.0.1:1" in done.stderr
+
+
+def test_down_of_a_name_that_nobody_has(node):
+    done = ctl("down", "nobody", node=node)
+    assert done.returncode == 1 and "no_such_node" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [
+    ["ask", "counter", "x", "add", "{broken"], ["ask", "counter", "x", "add", "1e999"],
+    ["ask", "counter"], ["explode"], [], ["status", "--bogus"], ["--timeout", "5", "status"],
+    ["ask", "echo", "x", "y", "99999999999999999999"]])
+def test_wrong_usage_is_code_2_and_one_line(arguments, node):
+    done = ctl(*arguments, node=node)
+    assert done.returncode == 2 and done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1 and done.stderr.startswith("shardbusctl: error: ")
+
+
+def test_wait_runs_out_of_time_with_code_5(node):
+    done = ctl("--timeout", "300ms", "wait", "--members", "3", node=node)
+    assert done.returncode == 5 and "2 of 3 members are up" in done.stderr
+
+
+# --- surroundings ------------------------------------------------------------------------------
+
+def test_the_node_comes_from_the_environment_too(node):
+    done = ctl("status", "--json", env=environment(SHARDBUS_NODE=f"tcp://127.0.0.1:1,{node}"))
+    assert json.loads(done.stdout)["node"] == "a"
+
+
+def test_output_is_the_same_with_and_without_a_terminal(node):
+    ours, theirs = pty.openpty()
+    chunks = []
+
+    def read_all():
+        # Reading a terminal that nobody has open any more is an error on Linux.
+        try:
+            while chunk := os.read(ours, 4096):
+                chunks.append(chunk)
+        except OSError:
+            pass
+
+    reader = threading.Thread(target=read_all)
+    reader.start()
+    subprocess.run([BIN / "shardbusctl", "--node", node, "shards"], stdout=theirs, check=True,
+                   env=environment(), timeout=30)
+    os.close(theirs)
+    reader.join(30)
+    os.close(ours)
+    text = b"".join(chunks).decode().replace("\r\n", "\n")
+    assert text == ctl("shards", node=node).stdout
+    assert "\x1b" not in text
+
+
+def test_help_lists_exit_codes_and_commands():
+    text = ctl("--help").stdout
+    for word in ("status", "members", "shards", "where", "tell", "ask", "down", "wait", "bench",
+                 "Exit codes:"):
+        assert word in text
+
+
+# --- bench -------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("layout, route", [("inprocess", "smart"), ("processes", "smart"),
+                                           ("processes", "any")])
+def test_bench_throughput_checks_itself(layout, route):
+    result = ctl_json("bench", "throughput", "--nodes", "3", "--asks", "20000", "--entities", "200",
+                      "--window", "64", "--layout", layout, "--route", route)
+    assert result["asks"] == result["replies"] == 20000
+    assert result["errors"] == result["duplicates"] == result["out_of_order"] == 0
+    for key in ("wall_ms", "asks_per_s", "cpu_us_per_ask", "p50_us", "p99_us", "rss_mb"):
+        assert result[key] > 0, key
+    assert result["p50_us"] <= result["p99_us"] <= result["max_us"] * 1.04

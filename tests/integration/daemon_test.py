@@ -1,0 +1,217 @@
+"""shardbusd as a process: configuration, start, signals, exit codes (README of bin, H113, H145)."""
+
+import json
+import os
+import resource
+import signal
+import time
+
+import pytest
+
+from daemons import BIN, Daemon, ctl, ctl_json, environment, run_daemon
+
+pytestmark = pytest.mark.skipif(not (BIN / "shardbusd").exists(), reason="shardbusd is not built")
+
+
+def one_error(done, code):
+    """Checks for one clear line on stderr, and gives it."""
+    lines = done.stderr.splitlines()
+    assert done.returncode == code, done.stderr
+    assert len(lines) == 1 and lines[0].startswith("shardbusd: error: "), done.stderr
+    assert done.stdout == ""
+    return lines[0]
+
+
+# --- configuration -----------------------------------------------------------------------------
+
+def test_print_config_tells_where_each_value_came_from(tmp_path):
+    file = tmp_path / "orders.toml"
+    file.write_text("# a comment\nworkers = 2\nsessions = 20\n")
+    done = run_daemon("--print-config", "--config", str(file), "--workers", "3",
+                      env=environment(SHARDBUS_SESSIONS="10", SHARDBUS_CLUSTER="orders"))
+    assert done.returncode == 0, done.stderr
+    lines = {line.split(" = ")[0]: line for line in done.stdout.splitlines()}
+    assert lines["workers"].split() == ["workers", "=", "3", "#", "flag", "--workers"]
+    assert lines["sessions"].endswith(f"# {file}:3")
+    assert lines["cluster"].endswith("# environment SHARDBUS_CLUSTER")
+    assert lines["listen"].endswith("# default")
+
+
+def test_the_printed_config_is_a_config(tmp_path):
+    first = run_daemon("--print-config", "--workers", "7", "--log-format", "json")
+    file = tmp_path / "printed.toml"
+    file.write_text(first.stdout)
+    again = run_daemon("--print-config", "--json", "--config", str(file))
+    values = {key: entry["value"] for key, entry in json.loads(again.stdout).items()}
+    assert values["workers"] == 7 and values["log.format"] == "json"
+    assert run_daemon("--check-config", "--config", str(file)).returncode == 0
+
+
+def test_every_mistake_is_named_at_once_and_nothing_starts(tmp_path):
+    file = tmp_path / "bad.toml"
+    file.write_text("cluster = 'orders'\nsesions = 5\nworkers = 1\nworkers = 2\n"
+                    "failure_timeout = 5\n[log]\nlisten = 'tcp://127.0.0.1:1'\n")
+    for more in ([], ["--check-config"]):
+        done = run_daemon("--config", str(file), "--worker", "1", "--ping-interval", "0s", *more,
+                          env=environment(SHARDBUS_LISTNE="x"))
+        assert done.returncode == 2 and done.stdout == ""
+        found = done.stderr.splitlines()
+        for part in (f"{file}:2: unknown key 'sesions'; did you mean 'sessions'?",
+                     f"{file}:4: ", f"{file}:5: failure_timeout: 5 needs a unit, such as \"5s\"",
+                     f"{file}:7: unknown key 'log.listen'", "did you mean SHARDBUS_LISTEN?",
+                     "did you mean --workers?", "duration 100ms..60s"):
+            assert any(part in line for line in found), (part, done.stderr)
+        assert len(found) == 7, done.stderr
+
+
+def test_help_and_version():
+    assert "Exit codes:" in run_daemon("--help").stdout
+    assert run_daemon("--version").stdout.startswith("shardbusd 0.")
+
+
+# --- start -------------------------------------------------------------------------------------
+
+def test_ready_line_has_the_real_addresses():
+    with Daemon("--name", "solo", "--cluster", "c1") as daemon:
+        fields = daemon.ready().fields
+        assert fields["name"] == "solo" and fields["cluster"] == "c1"
+        assert int(fields["pid"]) == daemon.process.pid
+        for key in ("listen", "peer", "gossip"):
+            assert fields[key].startswith("tcp://127.0.0.1:"), fields
+            assert not fields[key].endswith(":0")
+
+
+def test_ready_line_also_goes_to_the_descriptor_of_a_supervisor():
+    reader, writer = os.pipe()
+    with Daemon("--ready-fd", str(writer), pass_fds=(writer,)) as daemon:
+        os.close(writer)
+        line = os.read(reader, 4096).decode()
+        assert line.startswith("ready ") and line.endswith("\n")
+        assert f"listen={daemon.ready().address}" in line
+    os.close(reader)
+
+
+def test_a_port_in_use_is_one_line_and_code_3():
+    with Daemon() as first:
+        address = first.ready().address
+        assert address in one_error(run_daemon("--listen", address), 3)
+
+
+@pytest.mark.parametrize("address", ["tcp://203.0.113.7:7400", "tcp://no-such-host.invalid:7400"])
+def test_an_address_that_cannot_be_bound_is_one_line_and_code_3(address):
+    assert address in one_error(run_daemon("--listen", address), 3)
+
+
+def test_what_is_no_address_is_a_config_error():
+    assert "tcp://HOST:PORT" in one_error(run_daemon("--listen", "127.0.0.1:7400"), 2)
+
+
+def limit_descriptors(hard):
+    return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (min(64, hard), hard))
+
+
+def test_too_few_descriptors_is_one_line_and_code_4():
+    line = one_error(run_daemon(preexec_fn=limit_descriptors(2000)), 4)
+    assert "2000" in line and "sessions to 1488 or less" in line
+
+
+def test_the_soft_limit_of_descriptors_is_raised():
+    with Daemon("--sessions", "100", preexec_fn=limit_descriptors(2000)) as daemon:
+        daemon.ready()
+        limits = resource.prlimit(daemon.process.pid, resource.RLIMIT_NOFILE)
+        assert limits == (2000, 2000)
+
+
+def test_builtin_types_can_be_switched_off():
+    with Daemon("--builtin-types", "off") as daemon:
+        done = ctl("ask", "echo", "x", "hi", node=daemon.ready().address)
+        assert done.returncode == 1 and "no_such_type" in done.stderr
+
+
+def test_log_lines_are_json_if_asked_for():
+    with Daemon("--log-format", "json") as daemon:
+        daemon.ready()
+        daemon.send(signal.SIGTERM)
+        assert daemon.wait() == 0
+        events = [json.loads(line)["event"] for line in daemon.log().splitlines()]
+        assert "daemon.started" in events and "daemon.signal" in events
+
+
+# --- signals (H145) ----------------------------------------------------------------------------
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_one_signal_leaves_in_order(number):
+    with Daemon() as daemon:
+        daemon.ready()
+        daemon.send(number)
+        assert daemon.wait() == 0, daemon.log()
+
+
+def two_nodes(*arguments):
+    """Gives two daemons of one cluster that agree on it."""
+    first = Daemon("--name", "first", *arguments).ready()
+    second = Daemon("--name", "second", "--seeds", first.address, *arguments).ready()
+    done = ctl("wait", "--members", "2", node=first.address)
+    assert done.returncode == 0, done.stderr
+    return first, second
+
+
+def test_leaving_hands_the_entities_over_with_their_state():
+    first, second = two_nodes()
+    with first, second:
+        for i in range(40):
+            done = ctl("ask", "counter", f"c{i}", "add", f'{{"amount": {i}}}', node=first.address)
+            assert done.returncode == 0, done.stderr
+        first.send(signal.SIGTERM)
+        assert first.wait() == 0, first.log()
+        for i in range(40):
+            assert ctl_json("ask", "counter", f"c{i}", "get", node=second.address) == {"reply": i}
+
+
+@pytest.mark.parametrize("signals", [(signal.SIGINT, signal.SIGINT),
+                                     (signal.SIGTERM, signal.SIGTERM),
+                                     (signal.SIGTERM, signal.SIGINT)])
+def test_a_second_signal_stops_at_once(signals):
+    first, second = two_nodes("--leave-timeout", "120s")
+    with first, second:
+        # The shards cannot be handed to a process that stands still.
+        second.send(signal.SIGSTOP)
+        first.send(signals[0])
+        first.wait_for_log("leaving the cluster")
+        begin = time.monotonic()
+        first.send(signals[1])
+        assert first.wait() == 5, first.log()
+        assert time.monotonic() - begin < 2
+
+
+def test_leaving_ends_at_its_deadline_with_code_6():
+    first, second = two_nodes("--leave-timeout", "1s")
+    with first, second:
+        second.send(signal.SIGSTOP)
+        begin = time.monotonic()
+        first.send(signal.SIGTERM)
+        assert first.wait() == 6, first.log()
+        assert time.monotonic() - begin < 5
+
+
+def test_a_signal_before_joining_ends_within_two_seconds():
+    # Nobody listens on port 1 of this machine.
+    with Daemon("--seeds", "tcp://127.0.0.1:1") as daemon:
+        daemon.wait_for_log("daemon.started")
+        begin = time.monotonic()
+        daemon.send(signal.SIGINT)
+        assert daemon.wait() == 0, daemon.log()
+        assert time.monotonic() - begin < 2
+
+
+def test_a_signal_during_a_move_to_this_node_leaves_in_order():
+    with Daemon("--name", "first") as first:
+        first.ready()
+        for i in range(20):
+            ctl("ask", "counter", f"c{i}", "add", '{"amount": 1}', node=first.address)
+        with Daemon("--name", "second", "--seeds", first.address) as second:
+            second.wait_for_log("daemon.started")
+            second.send(signal.SIGTERM)
+            assert second.wait() == 0, second.log()
+        for i in range(20):
+            assert ctl_json("ask", "counter", f"c{i}", "get", node=first.address) == {"reply": 1}
