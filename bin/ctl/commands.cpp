@@ -110,8 +110,8 @@ void add_where(CLI::App& app, const Globals& globals) {
     Session session(globals);
     Json where =
         session.ask_node("", "where", {{"type", given.type}, {"id", {{"$bin", hex_of(given.id)}}}});
-    show_as_text(where, "id");
     show_as_text(where, "tag");
+    where["id"] = given.id;
     print(globals, where, &render_where);
   });
 }

@@ -12,7 +12,7 @@ namespace shardbusd {
 namespace {
 
 constexpr std::uint64_t kSecond = 1000;
-constexpr std::uint64_t kMaxBound = 16'777'216;
+constexpr std::uint64_t kMaxCredit = 1U << 20;
 
 std::vector<Option> identity_options() {
   using O = DaemonOptions;
@@ -70,15 +70,15 @@ std::vector<Option> bound_options() {
   using O = DaemonOptions;
   return {
       {"client_credit", [](O& o) -> Field { return &o.node.client_credit; },
-       "Envelopes in flight per client.", 1, kMaxBound},
+       "Envelopes in flight per client.", 1, kMaxCredit},
       {"peer_credit", [](O& o) -> Field { return &o.node.peer_credit; },
-       "Envelopes in flight per node and direction.", 1, kMaxBound},
+       "Envelopes in flight per node and direction.", 64, kMaxCredit},
       {"buffered_messages", [](O& o) -> Field { return &o.node.buffered_messages; },
-       "Messages held for shards without an owner.", 1, kMaxBound},
+       "Messages held for shards without an owner.", 1, 1U << 24},
       {"sessions", [](O& o) -> Field { return &o.node.sessions; }, "Clients and workers at a time.",
-       1, 1'000'000},
+       1, 1U << 20},
       {"pending_asks", [](O& o) -> Field { return &o.node.pending_asks; },
-       "Asks of this node that wait for their reply.", 1, kMaxBound},
+       "Asks of this node that wait for their reply.", 1, (1U << 24) - 1},
       {"log.level",
        [](O& o) -> Field { return &o.log_level; },
        "Least level that is written to stderr.",

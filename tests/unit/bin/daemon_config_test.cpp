@@ -155,15 +155,15 @@ TEST_F(DaemonConfigTest, DurationsNeedAUnit) {
 }
 
 TEST_F(DaemonConfigTest, NumbersAreWholeAndInRange) {
-  for (const std::string wrong : {"-1", "0", "1e3", "'5'", "true", "1_000_001", "[1]"})
+  for (const std::string wrong : {"-1", "0", "1e3", "'5'", "true", "1_048_577", "[1]"})
     EXPECT_THAT(
         problems_of("sessions = " + wrong),
-        ElementsAre(AllOf(StartsWith("orders.toml:1: sessions: "), HasSubstr("number 1..1000000"))))
+        ElementsAre(AllOf(StartsWith("orders.toml:1: sessions: "), HasSubstr("number 1..1048576"))))
         << wrong;
   for (const std::string wrong :
-       {"-1", "0", "1e3", "5 s", "", " 5", "+5", "0x5", "1000001", "99999999999999999999"})
+       {"-1", "0", "1e3", "5 s", "", " 5", "+5", "0x5", "1048577", "99999999999999999999"})
     EXPECT_THAT(load_config({"--sessions=" + wrong}, {}).problems,
-                ElementsAre(AllOf(StartsWith("flag --sessions: "), HasSubstr("number 1..1000000"))))
+                ElementsAre(AllOf(StartsWith("flag --sessions: "), HasSubstr("number 1..1048576"))))
         << wrong;
 }
 
