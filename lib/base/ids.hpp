@@ -36,6 +36,7 @@ struct Generation {
   Term term;
   NodeKey claimant;
   std::uint64_t counter = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): a defaulted <=> compares with 0
   friend constexpr auto operator<=>(const Generation&, const Generation&) = default;
   [[nodiscard]] constexpr bool known() const { return term.value != 0; }
 };

@@ -39,6 +39,7 @@ struct Stamp {
   Term term;
   NodeKey claimant;
   std::uint64_t number = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): a defaulted <=> compares with 0
   friend constexpr auto operator<=>(const Stamp&, const Stamp&) = default;
 };
 
@@ -74,6 +75,7 @@ struct TableVersion {
   Term term;
   NodeKey claimant;
   std::uint64_t number = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): a defaulted <=> compares with 0
   friend constexpr auto operator<=>(const TableVersion&, const TableVersion&) = default;
 };
 

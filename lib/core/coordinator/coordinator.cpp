@@ -1,0 +1,207 @@
+#include "core/coordinator/coordinator.hpp"
+
+#include <algorithm>
+
+#include "base/model/table.hpp"
+#include "base/overloaded.hpp"
+
+namespace shardbus::coordinator {
+std::vector<Output> Coordinator::step(Time now, const Input& input) {
+  std::vector<Output> out;
+  std::visit(Overloaded{[&](const Decide& i) { decide(i); }, [&](const Stop&) { stopped_ = true; },
+                        [&](const View& i) { set_view(i); },
+                        [&](const RegionReport& i) { note_report(i); },
+                        [&](const RegionAnswer& i) { note_answer(now, i); },
+                        [&](const Tick&) { tick(now, out); }},
+             input);
+  return out;
+}
+
+// A gap in the same term loses nothing: nobody else can have decided in it, so ops go on.
+void Coordinator::decide(const Decide& input) {
+  stopped_ = false;
+  dirty_ = true;
+  if (mode_ != Mode::idle && term_ == input.term) return;
+  term_ = input.term;
+  table_ = input.known;
+  changes_.clear();
+  start_collecting();
+}
+
+void Coordinator::set_view(const View& view) {
+  if (view.peers == peers_) return;
+  peers_ = view.peers;
+  dirty_ = true;
+}
+
+void Coordinator::note_report(const RegionReport& report) {
+  if (stopped_ || report.term != term_ || report.claimant != config_.self ||
+      !erase(missing_, report.node)) {
+    ++ignored_reports_;
+    return;
+  }
+  dirty_ = true;
+  for (const ReportedShard& line : report.shards) {
+    Type* type = ensure_type(line.shard.type, line.shard_count);
+    if (type == nullptr || line.shard.shard.value >= type->shards.size()) continue;
+    type->shards[line.shard.shard.value].claims.push_back(
+        Claim{report.node, line.state, line.generation, line.other});
+  }
+}
+
+void Coordinator::note_answer(Time now, const RegionAnswer& answer) {
+  Shard* shard = find(answer.shard);
+  if (stopped_ || mode_ != Mode::active || shard == nullptr) {
+    ++ignored_answers_;
+    return;
+  }
+  const Op& op = shard->op;
+  bool fits = op.kind != OpKind::none && op.generation == answer.generation && op.to == answer.node;
+  if (config_.break_answer_unchecked && answer.kind == RegionAnswerKind::owned) fits = true;
+  // The owner may refuse to begin; everything else is answered by the next owner.
+  if (answer.kind == RegionAnswerKind::refused && op.generation == answer.generation) fits = true;
+  if (!fits) {
+    ++ignored_answers_;
+    return;
+  }
+  dirty_ = true;
+  shard->claims.clear();  // what was reported is older than this answer
+  switch (answer.kind) {
+    case RegionAnswerKind::owned:
+      confirm(answer.shard, *shard, answer.node, answer.generation);
+      return;
+    case RegionAnswerKind::frozen: {
+      // Undone: whoever kept the state goes on with it under a new generation.
+      const NodeKey prefer = op.prefer;
+      shard->op = Op{};
+      if (alive(prefer)) {
+        start(now, *shard, OpKind::rehome, kNoNode, prefer, kNoNode);
+      } else {
+        set_entry(answer.shard, *shard, TableEntry{kNoNode, answer.generation});
+      }
+      return;
+    }
+    case RegionAnswerKind::refused:
+      note_refused(now, *shard, answer);
+      return;
+  }
+}
+
+// The region has seen something newer than the command. A generation is never argued about: another
+// one is given, after a handoff that might have gone through was frozen.
+void Coordinator::note_refused(Time now, Shard& shard, const RegionAnswer& answer) {
+  notes_.push_back(Note{"coordinator.command_refused",
+                        answer.shard.type + ":" + std::to_string(answer.shard.shard.value)});
+  const Op op = shard.op;
+  if (op.kind == OpKind::handoff) {
+    start_freeze(now, shard, op.to, op.generation, op.from);
+  } else if (op.kind == OpKind::rehome) {
+    start(now, shard, OpKind::rehome, kNoNode, op.to, kNoNode);
+    shard.op.resend_at = now + config_.resend;
+  }
+}
+
+void Coordinator::confirm(const ShardName& name, Shard& shard, NodeKey owner,
+                          Generation generation) {
+  shard.op = Op{};
+  set_entry(name, shard, TableEntry{owner, generation});
+}
+
+void Coordinator::set_entry(const ShardName& name, Shard& shard, const TableEntry& entry) {
+  shard.entry = entry;
+  const auto count = static_cast<std::uint32_t>(types_.at(name.type).shards.size());
+  const TableEntry* published = find_entry(table_, name);
+  if (published != nullptr ? *published == entry : entry == TableEntry{}) return;
+  changes_.push_back(TableChange{name, count, entry});
+  shardbus::set_entry(table_, changes_.back());
+}
+
+void Coordinator::tick(Time now, std::vector<Output>& out) {
+  if (stopped_) {
+    deadline_ = kNever;
+    return;
+  }
+  if (!dirty_ && now < deadline_) return;
+  dirty_ = false;
+  deadline_ = kNever;
+  ask_reports(now, out);
+  if (mode_ == Mode::collecting) rebuild(now, out);
+  if (mode_ == Mode::active) {
+    resolve_pending(now);
+    schedule(now, out);
+    publish(out);
+  }
+  for (Note& note : notes_) out.emplace_back(std::move(note));
+  notes_.clear();
+}
+
+void Coordinator::publish(std::vector<Output>& out) {
+  if (changes_.empty() && !new_version_) return;
+  new_version_ = false;
+  TableDelta delta;
+  delta.from = table_.version;
+  table_.version = TableVersion{term_, config_.self, ++table_number_};
+  delta.to = table_.version;
+  delta.changes = std::move(changes_);
+  changes_.clear();
+  out.emplace_back(Publish{std::move(delta)});
+}
+
+const Peer* Coordinator::find(NodeKey key) const {
+  for (const Peer& peer : peers_) {
+    if (peer.key == key) return &peer;
+  }
+  return nullptr;
+}
+
+bool Coordinator::alive(NodeKey key) const {
+  const Peer* peer = find(key);
+  return peer != nullptr && !peer->dead;
+}
+
+bool Coordinator::usable(NodeKey key) const {
+  const Peer* peer = find(key);
+  return peer != nullptr && !peer->dead && peer->reachable;
+}
+
+Coordinator::Shard* Coordinator::find(const ShardName& name) {
+  const auto type = types_.find(name.type);
+  if (type == types_.end() || name.shard.value >= type->second.shards.size()) return nullptr;
+  return &type->second.shards[name.shard.value];
+}
+
+// nullptr where the type is known with another count: the first one stays.
+Coordinator::Type* Coordinator::ensure_type(const std::string& name, std::uint32_t shard_count) {
+  const auto [found, added] = types_.try_emplace(name);
+  Type& type = found->second;
+  if (added) type.shards.resize(shard_count);
+  // A member that has not reported may own shards of a type that this node hears of only now.
+  const bool unsure = mode_ == Mode::active && !missing_.empty();
+  for (std::size_t i = 0; added && unsure && i < shard_count; ++i) type.shards[i].held = true;
+  return type.shards.size() == shard_count ? &type : nullptr;
+}
+
+bool Coordinator::drained(NodeKey node) const {
+  if (mode_ != Mode::active || contains(missing_, node)) return false;
+  for (const auto& [name, type] : types_) {
+    for (const Shard& shard : type.shards) {
+      if (shard.entry.owner == node) return false;
+      if (shard.op.kind == OpKind::none) continue;
+      if (shard.op.from == node || shard.op.to == node || shard.op.prefer == node) return false;
+    }
+  }
+  return true;
+}
+
+std::vector<Handoff> Coordinator::handoffs() const {
+  std::vector<Handoff> result;
+  for (const auto& [name, type] : types_) {
+    for (std::uint32_t i = 0; i < type.shards.size(); ++i) {
+      if (type.shards[i].op.kind == OpKind::none) continue;
+      result.push_back(Handoff{ShardName{name, ShardId{i}}, type.shards[i].op});
+    }
+  }
+  return result;
+}
+
+}  // namespace shardbus::coordinator

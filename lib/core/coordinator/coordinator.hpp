@@ -1,0 +1,196 @@
+// Decides which node owns which shard while it is told that it may (protocols.md section 1, rules
+// 3, 13, 20 to 24; section 2, rules 8 and 10). It sends commands and publishes what regions
+// confirmed; it never claims for itself the right to decide, and nothing that it wants is true
+// before a region says so.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/model/allocation.hpp"
+#include "base/model/keys.hpp"
+#include "base/model/placement.hpp"
+#include "base/time.hpp"
+
+namespace shardbus::coordinator {
+
+struct Config {
+  NodeKey self;
+  Duration resend = std::chrono::milliseconds(250);    // of commands and report requests
+  Duration handoff_timeout = std::chrono::seconds(7);  // regions abandon entities after 5 s
+  std::size_t moves_min = 20;                          // moves in progress: at most this many ...
+  std::size_t moves_percent = 10;  // ... or this share of all shards, whichever is more
+  Planner planner;
+  // Only for the demonstration that the simulator sees it: believe any `owned`.
+  bool break_answer_unchecked = false;
+};
+
+// A node that is in the member set.
+struct Peer {
+  NodeKey key;
+  MemberState state = MemberState::up;
+  bool reachable = true;
+  bool dead = false;
+  bool leaving = false;
+  bool heard = true;  // `hosts` is known
+  std::vector<HostedType> hosts;
+  friend bool operator==(const Peer&, const Peer&) = default;
+};
+
+// --- inputs (RegionReport and RegionAnswer are those of the model) ---
+struct Decide {
+  Term term;
+  AllocationTable known;
+};               // from now on; `known` is this node's table
+struct Stop {};  // at once
+struct View {
+  std::vector<Peer> peers;
+};               // oldest first; who is not in it is gone
+struct Tick {};  // acts on everything that was heard
+using Input = std::variant<Decide, Stop, View, RegionReport, RegionAnswer, Tick>;
+
+// --- outputs ---
+struct Command {
+  NodeKey to;
+  RegionCommand command;
+};
+struct AskReport {
+  NodeKey to;
+  ReportRequest request;
+};
+struct Publish {
+  TableDelta delta;
+};
+struct Note {
+  std::string name;
+  std::string text;
+};
+using Output = std::variant<Command, AskReport, Publish, Note>;
+
+std::string to_text(const Output& output);
+
+// What is being done with one shard. `prefer` gets it if `to` can no longer: it still has the
+// entities' state.
+enum class OpKind : std::uint8_t { none, rehome, handoff, freeze };
+struct Op {
+  OpKind kind = OpKind::none;
+  NodeKey from;
+  NodeKey to;
+  NodeKey prefer;
+  Generation generation;
+  Time started{};
+  Time resend_at{};
+};
+
+struct Handoff {
+  ShardName shard;
+  Op op;
+};
+
+// Invariants: at most one op per shard; every generation it gives is new and of its own term; an
+// entry changes only on `owned` (or to unowned); a higher generation is given for a shard only when
+// its owner confirmed, died, was removed, or answered `frozen`; nothing is sent before every
+// reachable member reported.
+class Coordinator {
+ public:
+  explicit Coordinator(Config config) : config_(std::move(config)) {}
+
+  std::vector<Output> step(Time now, const Input& input);
+  [[nodiscard]] Time next_deadline() const { return deadline_; }
+  [[nodiscard]] std::string state_text() const;
+
+  // The table it publishes; meaningful once it decided and all reports are in.
+  [[nodiscard]] const AllocationTable& table() const { return table_; }
+  [[nodiscard]] bool active() const { return mode_ == Mode::active; }
+  // Whether a node owns nothing and no op concerns it.
+  [[nodiscard]] bool drained(NodeKey node) const;
+  [[nodiscard]] std::vector<Handoff> handoffs() const;
+  [[nodiscard]] std::uint64_t ignored_answers() const { return ignored_answers_; }
+  [[nodiscard]] std::uint64_t ignored_reports() const { return ignored_reports_; }
+
+ private:
+  enum class Mode : std::uint8_t { idle, collecting, active };
+
+  struct Claim {  // one line of a region's report
+    NodeKey node;
+    RegionState state = RegionState::none;
+    Generation generation;
+    NodeKey other;
+  };
+  struct Shard {
+    TableEntry entry;
+    Op op;
+    bool held = false;  // a member that may own it can be neither asked nor written off
+    std::vector<Claim> claims;
+  };
+  struct Type {
+    std::vector<Shard> shards;
+  };
+
+  // coordinator.cpp
+  void decide(const Decide& input);
+  void set_view(const View& view);
+  void note_report(const RegionReport& report);
+  void note_answer(Time now, const RegionAnswer& answer);
+  void note_refused(Time now, Shard& shard, const RegionAnswer& answer);
+  void tick(Time now, std::vector<Output>& out);
+  void publish(std::vector<Output>& out);
+  void confirm(const ShardName& name, Shard& shard, NodeKey owner, Generation generation);
+  void set_entry(const ShardName& name, Shard& shard, const TableEntry& entry);
+  [[nodiscard]] const Peer* find(NodeKey key) const;
+  [[nodiscard]] bool alive(NodeKey key) const;
+  [[nodiscard]] bool usable(NodeKey key) const;  // alive and heard
+  [[nodiscard]] Shard* find(const ShardName& name);
+  Type* ensure_type(const std::string& name, std::uint32_t shard_count);
+
+  // rebuild.cpp
+  void start_collecting();
+  void ask_reports(Time now, std::vector<Output>& out);
+  void rebuild(Time now, std::vector<Output>& out);
+  void resolve_pending(Time now);
+  void resolve(Time now, const ShardName& name, Shard& shard);
+  bool resolve_open_claim(Time now, const ShardName& name, Shard& shard, const Claim& top,
+                          NodeKey keeper);
+  [[nodiscard]] bool somebody_is_missing() const;
+  [[nodiscard]] NodeKey keeper_of(const Shard& shard) const;
+
+  // schedule.cpp
+  void schedule(Time now, std::vector<Output>& out);
+  void learn_types();
+  void repair(Time now, const ShardName& name, Shard& shard);
+  void plan_type(Time now, const std::string& name, Type& type, std::size_t& budget);
+  [[nodiscard]] PlacementSnapshot snapshot(const std::string& name, const Type& type,
+                                           std::size_t budget) const;
+  void drop_unhosted(const std::string& name, Type& type, const PlacementSnapshot& snapshot);
+  void apply_plan(Time now, const std::string& name, Type& type, const PlacementSnapshot& snapshot);
+  void start(Time now, Shard& shard, OpKind kind, NodeKey from, NodeKey to, NodeKey prefer);
+  void start_freeze(Time now, Shard& shard, NodeKey to, Generation generation, NodeKey prefer);
+  void send_due(Time now, const ShardName& name, Shard& shard, std::vector<Output>& out);
+  [[nodiscard]] Generation next_generation();
+  [[nodiscard]] bool may_rebalance() const;
+  [[nodiscard]] std::map<NodeKey, std::uint64_t> loads() const;
+
+  Config config_;
+  Mode mode_ = Mode::idle;
+  bool stopped_ = true;
+  Term term_;
+  std::uint64_t counter_ = 0;       // of generations; never reset
+  std::uint64_t table_number_ = 0;  // of table versions; never reset
+  std::vector<Peer> peers_;
+  KeySet missing_;  // members whose report of this term has not come
+  Time ask_at_{};
+  AllocationTable table_;
+  std::map<std::string, Type> types_;
+  std::vector<TableChange> changes_;  // since the last publication
+  bool new_version_ = false;          // publish even without a change
+  bool dirty_ = false;                // something was heard since the last tick
+  Time deadline_ = kNever;
+  std::vector<Note> notes_;
+  std::uint64_t ignored_answers_ = 0;
+  std::uint64_t ignored_reports_ = 0;
+};
+
+}  // namespace shardbus::coordinator

@@ -1,0 +1,151 @@
+// How a new coordinator finds out who owns what: reports of all members that can be asked, highest
+// generation first. What cannot be known yet is held, never guessed.
+#include <algorithm>
+
+#include "base/model/table.hpp"
+#include "core/coordinator/coordinator.hpp"
+
+namespace shardbus::coordinator {
+
+void Coordinator::start_collecting() {
+  mode_ = Mode::collecting;
+  types_.clear();
+  for (const TypeTable& known : table_.types) {
+    Type* type = ensure_type(known.name, known.shard_count);
+    if (type == nullptr) continue;
+    for (std::size_t i = 0; i < type->shards.size(); ++i) type->shards[i].entry = known.entries[i];
+  }
+  missing_.clear();
+  for (const Peer& peer : peers_) insert(missing_, peer.key);
+  ask_at_ = Time{};
+}
+
+void Coordinator::ask_reports(Time now, std::vector<Output>& out) {
+  std::erase_if(missing_, [this](NodeKey key) { return !alive(key); });
+  if (missing_.empty()) return;
+  if (now >= ask_at_) {
+    for (const NodeKey key : missing_) {
+      if (usable(key)) out.emplace_back(AskReport{key, ReportRequest{term_, config_.self}});
+    }
+    ask_at_ = now + config_.resend;
+  }
+  deadline_ = std::min(deadline_, ask_at_);
+}
+
+void Coordinator::rebuild(Time now, std::vector<Output>& out) {
+  const bool waits =
+      std::any_of(missing_.begin(), missing_.end(), [this](NodeKey key) { return usable(key); });
+  if (waits) return;
+  mode_ = Mode::active;
+  new_version_ = true;
+  for (auto& [name, type] : types_) {
+    for (std::uint32_t i = 0; i < type.shards.size(); ++i) {
+      resolve(now, ShardName{name, ShardId{i}}, type.shards[i]);
+    }
+  }
+  out.emplace_back(Note{"coordinator.rebuilt", "term " + std::to_string(term_.value) + ", " +
+                                                   std::to_string(types_.size()) + " types"});
+}
+
+// A late report, or the end of a member that could not be asked, settles what was held.
+void Coordinator::resolve_pending(Time now) {
+  for (auto& [name, type] : types_) {
+    for (std::uint32_t i = 0; i < type.shards.size(); ++i) {
+      Shard& shard = type.shards[i];
+      if (shard.op.kind != OpKind::none || (!shard.held && shard.claims.empty())) continue;
+      resolve(now, ShardName{name, ShardId{i}}, shard);
+      if (missing_.empty()) shard.claims.clear();
+    }
+  }
+}
+
+bool Coordinator::somebody_is_missing() const {
+  return !missing_.empty();
+}
+
+// The living node that still has the shard's state: the owner or sender of the highest generation.
+NodeKey Coordinator::keeper_of(const Shard& shard) const {
+  NodeKey keeper;
+  Generation best;
+  for (const Claim& claim : shard.claims) {
+    const bool keeps = claim.state == RegionState::owner || claim.state == RegionState::sending;
+    if (!keeps || !alive(claim.node) || claim.generation < best) continue;
+    best = claim.generation;
+    keeper = claim.node;
+  }
+  return keeper;
+}
+
+void Coordinator::resolve(Time now, const ShardName& name, Shard& shard) {
+  shard.held = false;
+  Claim top;  // what the table says, unless somebody reports a generation at least as high
+  top.node = shard.entry.owner;
+  top.generation = shard.entry.generation;
+  bool reported = false;
+  const auto strength = [](RegionState state) { return state == RegionState::owner ? 1 : 0; };
+  for (const Claim& claim : shard.claims) {
+    const bool better = claim.generation > top.generation ||
+                        (claim.generation == top.generation &&
+                         (!reported || strength(claim.state) > strength(top.state)));
+    if (!better) continue;
+    top = claim;
+    reported = true;
+  }
+  if (reported && resolve_open_claim(now, name, shard, top, keeper_of(shard))) return;
+  const Generation& known = shard.entry.generation;
+  if (known.term == term_ && known.claimant == config_.self) return;  // newer than any report
+  const NodeKey owner = top.node;
+  if (owner == kNoNode) {
+    shard.held = somebody_is_missing();
+    return;
+  }
+  if (!alive(owner)) return;  // schedule() gives it a new home
+  if (contains(missing_, owner)) {
+    shard.held = true;
+    return;
+  }
+  // Its owner reported, and not this shard: nobody has it.
+  if (!reported) set_entry(name, shard, TableEntry{kNoNode, shard.entry.generation});
+}
+
+// Returns whether the highest reported claim settles the matter.
+bool Coordinator::resolve_open_claim(Time now, const ShardName& name, Shard& shard,
+                                     const Claim& top, NodeKey keeper) {
+  switch (top.state) {
+    case RegionState::owner:
+      set_entry(name, shard, TableEntry{top.node, top.generation});
+      return true;
+    case RegionState::incoming:
+      start_freeze(now, shard, top.node, top.generation, keeper);
+      return true;
+    case RegionState::sending:
+    case RegionState::forward: {
+      const bool next_alive = alive(top.other);
+      if (next_alive && contains(missing_, top.other) && top.state == RegionState::forward) {
+        // It gave the shard away to a node that cannot be asked now.
+        set_entry(name, shard, TableEntry{top.other, top.generation});
+        shard.held = true;
+      } else if (next_alive) {
+        start_freeze(now, shard, top.other, top.generation, keeper);
+      } else if (keeper != kNoNode) {
+        start(now, shard, OpKind::rehome, kNoNode, keeper, kNoNode);
+      } else {
+        set_entry(name, shard, TableEntry{kNoNode, top.generation});
+      }
+      return true;
+    }
+    case RegionState::frozen:
+      if (keeper != kNoNode) {
+        start(now, shard, OpKind::rehome, kNoNode, keeper, kNoNode);
+      } else if (!alive(shard.entry.owner) || shard.entry.generation < top.generation) {
+        set_entry(name, shard, TableEntry{kNoNode, top.generation});
+        shard.held = somebody_is_missing();
+      }
+      return true;
+    case RegionState::none:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace shardbus::coordinator

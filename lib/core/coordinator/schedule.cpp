@@ -1,0 +1,223 @@
+// What an active coordinator does next: repairs ops whose partners are gone, gives every shard a
+// home, levels the load, and repeats commands until they are answered.
+#include <algorithm>
+
+#include "core/coordinator/coordinator.hpp"
+
+namespace shardbus::coordinator {
+
+void Coordinator::schedule(Time now, std::vector<Output>& out) {
+  learn_types();
+  std::size_t shards = 0;
+  std::size_t moving = 0;
+  for (auto& [name, type] : types_) {
+    for (std::uint32_t i = 0; i < type.shards.size(); ++i) {
+      repair(now, ShardName{name, ShardId{i}}, type.shards[i]);
+      if (type.shards[i].op.kind == OpKind::handoff) ++moving;
+    }
+    shards += type.shards.size();
+  }
+  const std::size_t limit = std::max(config_.moves_min, shards * config_.moves_percent / 100);
+  std::size_t budget = limit > moving ? limit - moving : 0;
+  for (auto& [name, type] : types_) plan_type(now, name, type, budget);
+  for (auto& [name, type] : types_) {
+    for (std::uint32_t i = 0; i < type.shards.size(); ++i) {
+      send_due(now, ShardName{name, ShardId{i}}, type.shards[i], out);
+    }
+  }
+}
+
+void Coordinator::learn_types() {
+  for (const Peer& peer : peers_) {
+    if (peer.state != MemberState::up || peer.dead) continue;
+    for (const HostedType& hosted : peer.hosts) {
+      const bool fits = hosted.shard_count > 0 && ensure_type(hosted.name, hosted.shard_count);
+      if (!fits) ++ignored_reports_;
+    }
+  }
+}
+
+void Coordinator::repair(Time now, const ShardName& name, Shard& shard) {
+  const Op op = shard.op;
+  switch (op.kind) {
+    case OpKind::none:
+      return;
+    case OpKind::rehome:
+      if (alive(op.to)) return;
+      shard.op = Op{};
+      set_entry(name, shard, TableEntry{kNoNode, op.generation});
+      return;
+    case OpKind::handoff:
+    case OpKind::freeze: {
+      const NodeKey keeper = op.kind == OpKind::handoff ? op.from : op.prefer;
+      if (!alive(op.to)) {
+        shard.op = Op{};
+        if (alive(keeper)) {
+          start(now, shard, OpKind::rehome, kNoNode, keeper, kNoNode);
+        } else {
+          set_entry(name, shard, TableEntry{kNoNode, op.generation});
+        }
+      } else if (op.kind == OpKind::handoff &&
+                 (!alive(op.from) || now >= op.started + config_.handoff_timeout)) {
+        start_freeze(now, shard, op.to, op.generation, op.from);
+      }
+      return;
+    }
+  }
+}
+
+void Coordinator::plan_type(Time now, const std::string& name, Type& type, std::size_t& budget) {
+  PlacementSnapshot view = snapshot(name, type, budget);
+  if (view.nodes.empty()) {
+    drop_unhosted(name, type, view);
+    return;
+  }
+  if (view.nodes.size() == 1 &&
+      std::find(view.owners.begin(), view.owners.end(), kNoNode) == view.owners.end()) {
+    const NodeKey only = view.nodes.front().key;
+    const bool all = std::all_of(view.owners.begin(), view.owners.end(),
+                                 [only](NodeKey owner) { return owner == only; });
+    if (all) return;
+  }
+  const std::size_t before = view.move_limit;
+  apply_plan(now, name, type, view);
+  std::size_t used = 0;
+  for (std::size_t i = 0; i < type.shards.size(); ++i) {
+    if (!view.fixed[i] && type.shards[i].op.kind == OpKind::handoff) ++used;
+  }
+  budget = before > used ? before - used : 0;
+}
+
+PlacementSnapshot Coordinator::snapshot(const std::string& name, const Type& type,
+                                        std::size_t budget) const {
+  PlacementSnapshot view;
+  view.type = name;
+  view.move_limit = budget;
+  view.rebalance = may_rebalance();
+  const std::map<NodeKey, std::uint64_t> totals = loads();
+  for (const Peer& peer : peers_) {
+    if (peer.state != MemberState::up || peer.dead || !peer.reachable || peer.leaving) continue;
+    const bool hosts = std::any_of(peer.hosts.begin(), peer.hosts.end(), [&](const HostedType& h) {
+      return h.name == name && h.shard_count == type.shards.size();
+    });
+    if (!hosts) continue;
+    const auto total = totals.find(peer.key);
+    view.nodes.push_back(PlacementNode{peer.key, total == totals.end() ? 0 : total->second});
+  }
+  for (const Shard& shard : type.shards) {
+    const bool busy = shard.op.kind != OpKind::none;
+    const NodeKey target = busy ? shard.op.to : shard.entry.owner;
+    view.owners.push_back(alive(target) ? target : kNoNode);
+    const Peer* owner = find(target);
+    const bool unclear = owner != nullptr && !owner->dead && !(owner->reachable && owner->heard);
+    view.fixed.push_back(busy || shard.held || unclear);
+  }
+  // The totals count this type too; what is left are the others.
+  for (PlacementNode& node : view.nodes) {
+    const auto own = std::count(view.owners.begin(), view.owners.end(), node.key);
+    node.total -= std::min(node.total, static_cast<std::uint64_t>(own));
+  }
+  return view;
+}
+
+// Nobody hosts the type: what its owners cannot run is owned by nobody. A living owner that merely
+// cannot be heard keeps its shards.
+void Coordinator::drop_unhosted(const std::string& name, Type& type,
+                                const PlacementSnapshot& snapshot) {
+  const bool all_heard = std::all_of(peers_.begin(), peers_.end(),
+                                     [](const Peer& peer) { return peer.dead || peer.heard; });
+  if (!all_heard) return;
+  for (std::uint32_t i = 0; i < type.shards.size(); ++i) {
+    Shard& shard = type.shards[i];
+    if (snapshot.fixed[i] || shard.entry.owner == kNoNode) continue;
+    const Peer* owner = find(shard.entry.owner);
+    const bool joining = owner != nullptr && !owner->dead && owner->state == MemberState::joining;
+    if (joining) continue;
+    set_entry(ShardName{name, ShardId{i}}, shard, TableEntry{kNoNode, next_generation()});
+  }
+}
+
+// The strategy is not trusted: a move that does not fit the present state is left out.
+void Coordinator::apply_plan(Time now, const std::string& name, Type& type,
+                             const PlacementSnapshot& view) {
+  std::size_t moves = 0;
+  for (const PlacementMove& move : config_.planner(view)) {
+    const std::uint32_t i = move.shard.value;
+    const bool known = i < type.shards.size() && !view.fixed[i] && move.to != move.from &&
+                       view.owners[i] == move.from && type.shards[i].op.kind == OpKind::none &&
+                       std::any_of(view.nodes.begin(), view.nodes.end(),
+                                   [&](const PlacementNode& node) { return node.key == move.to; });
+    if (!known || (move.from != kNoNode && moves >= view.move_limit)) {
+      notes_.push_back(Note{"coordinator.bad_move", name + ":" + std::to_string(i)});
+      continue;
+    }
+    Shard& shard = type.shards[i];
+    if (move.from == kNoNode) {
+      start(now, shard, OpKind::rehome, kNoNode, move.to, kNoNode);
+    } else {
+      start(now, shard, OpKind::handoff, move.from, move.to, move.from);
+      ++moves;
+    }
+  }
+}
+
+void Coordinator::start(Time now, Shard& shard, OpKind kind, NodeKey from, NodeKey to,
+                        NodeKey prefer) {
+  shard.held = false;
+  shard.op = Op{kind, from, to, prefer, next_generation(), now, Time{}};
+}
+
+void Coordinator::start_freeze(Time now, Shard& shard, NodeKey to, Generation generation,
+                               NodeKey prefer) {
+  shard.held = false;
+  shard.op = Op{OpKind::freeze, prefer, to, prefer, generation, now, Time{}};
+}
+
+void Coordinator::send_due(Time now, const ShardName& name, Shard& shard,
+                           std::vector<Output>& out) {
+  Op& op = shard.op;
+  if (op.kind == OpKind::none) return;
+  if (now >= op.resend_at) {
+    const auto count = static_cast<std::uint32_t>(types_.at(name.type).shards.size());
+    op.resend_at = now + config_.resend;
+    switch (op.kind) {
+      case OpKind::rehome:
+        out.emplace_back(Command{op.to, RehomeShard{name, count, op.generation}});
+        break;
+      case OpKind::handoff:
+        // The next owner first: then it is usually ready when the stream comes.
+        out.emplace_back(Command{op.to, PrepareHandoff{name, op.generation, op.from}});
+        out.emplace_back(Command{op.from, BeginHandoff{name, op.generation, op.to}});
+        break;
+      case OpKind::freeze:
+        out.emplace_back(Command{op.to, FreezeShard{name, op.generation, op.prefer}});
+        break;
+      case OpKind::none:
+        break;
+    }
+  }
+  deadline_ = std::min(deadline_, op.resend_at);
+}
+
+Generation Coordinator::next_generation() {
+  return Generation{term_, config_.self, ++counter_};
+}
+
+// Levelling waits until the view is settled; giving homes never waits.
+bool Coordinator::may_rebalance() const {
+  return std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
+    return peer.reachable && !peer.dead && peer.state != MemberState::joining;
+  });
+}
+
+std::map<NodeKey, std::uint64_t> Coordinator::loads() const {
+  std::map<NodeKey, std::uint64_t> result;
+  for (const auto& [name, type] : types_) {
+    for (const Shard& shard : type.shards) {
+      ++result[shard.op.kind != OpKind::none ? shard.op.to : shard.entry.owner];
+    }
+  }
+  return result;
+}
+
+}  // namespace shardbus::coordinator

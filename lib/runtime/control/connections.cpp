@@ -1,0 +1,120 @@
+// What a node says, and to whom it keeps connections.
+#include <algorithm>
+
+#include "base/model/table.hpp"
+#include "base/model/text.hpp"
+#include "runtime/control/control_plane.hpp"
+
+namespace shardbus::control {
+
+void ControlPlane::flush() {
+  sync_connections();
+  if (table_told_ != table_.version) {
+    table_told_ = table_.version;
+    table_hash_ = table_hash(table_);
+    outputs_.emplace_back(TableChanged{table_});
+  }
+  publish();
+}
+
+void ControlPlane::sync_connections() {
+  KeySet wanted;
+  const MemberSet& set = membership_.set();
+  for (const Member& member : set.members) insert(wanted, member.node.key);
+  for (const NodeKey key : set.previous) insert(wanted, key);
+  for (const auto& [key, joiner] : joiners_) insert(wanted, key);
+  if (cluster_id_ == 0) {
+    for (const NodeInfo& contact : contacts_) insert(wanted, contact.key);
+    if (join_coordinator_ != kNoNode) insert(wanted, join_coordinator_);
+  }
+  erase(wanted, self_);
+  for (const NodeKey key : dead_) erase(wanted, key);
+  for (auto it = connected_.begin(); it != connected_.end();) {
+    if (contains(wanted, it->first)) {
+      ++it;
+      continue;
+    }
+    outputs_.emplace_back(DisconnectNode{it->first, contains(dead_, it->first)});
+    it = connected_.erase(it);
+  }
+  for (const NodeKey key : wanted) {
+    const auto info = infos_.find(key);
+    if (info == infos_.end() || !connected_.try_emplace(key, true).second) continue;
+    outputs_.emplace_back(ConnectNode{info->second});
+  }
+}
+
+Digest ControlPlane::make_digest() const {
+  Digest digest;
+  digest.cluster = config_.cluster;
+  digest.cluster_id = cluster_id_;
+  digest.from = config_.self;
+  digest.vote = election_.vote();
+  digest.resigned = election_.resigned();
+  digest.set = membership_.set();
+  digest.unreachable = unreachable();
+  digest.dead = dead_;
+  digest.hosts = hosts_;
+  digest.table = table_.version;
+  digest.table_hash = table_hash_;
+  for (const TypeTable& type : table_.types) {
+    for (const TableEntry& entry : type.entries) digest.load += entry.owner == self_ ? 1 : 0;
+  }
+  digest.leaving = leaving_;
+  return digest;
+}
+
+// The lease counts from the sending of a numbered digest, so each number goes out at once.
+Digest ControlPlane::numbered_digest() {
+  Digest digest = make_digest();
+  digest.number = ++digest_number_;
+  if (election_.claiming()) digest.vote.digest = digest.number;
+  apply(election_.step(now_, election::DigestSent{digest.number}));
+  return digest;
+}
+
+// What changed goes out at once; a repeat of a newer digest of the same claimant can wait.
+void ControlPlane::publish() {
+  Digest digest = make_digest();
+  digest.vote.digest = 0;
+  digest.load = 0;
+  publish_pending_ = !(digest == published_);
+  const Duration wait = publish_pending_ ? config_.digest_gap : config_.digest_interval;
+  if (now_ < published_at_ + wait) return;
+  published_ = std::move(digest);
+  published_at_ = now_;
+  publish_pending_ = false;
+  Digest numbered = numbered_digest();
+  // Fresh subscriptions lose what is published before they stand: a joiner and its coordinator also
+  // use the link.
+  const bool is_coordinator = election_.claiming();
+  const Member* me = find_member(membership_.set(), self_);
+  const bool settled = me != nullptr && me->state != MemberState::joining;
+  if (!settled && election_.coordinator() != kNoNode && !is_coordinator) {
+    send(election_.coordinator(), numbered);
+  } else if (!settled && join_coordinator_ != kNoNode && cluster_id_ != 0) {
+    send(join_coordinator_, numbered);
+  }
+  if (is_coordinator) {
+    for (const Member& member : membership_.set().members) {
+      if (member.state == MemberState::joining) send(member.node.key, numbered);
+    }
+  }
+  outputs_.emplace_back(PublishDigest{std::move(numbered)});
+}
+
+void ControlPlane::send(NodeKey to, ControlMessage message) {
+  const auto info = infos_.find(to);
+  if (info == infos_.end() || to == self_) return;
+  outputs_.emplace_back(SendControl{to, info->second, std::move(message)});
+}
+
+void ControlPlane::event(Severity severity, const char* name, std::string text) {
+  outputs_.emplace_back(Event{severity, name, std::move(text)});
+}
+
+void ControlPlane::remember(const NodeInfo& node) {
+  if (node.key != kNoNode) infos_.try_emplace(node.key, node);
+}
+
+}  // namespace shardbus::control

@@ -1,0 +1,273 @@
+// The control plane of one node: composes the cores, turns the outputs of one into the inputs of
+// another, and says what the node has to send. Pure as they are: no clock, thread or I/O.
+// Use: call any number of on_*(), then take_outputs() once, then sleep until next_deadline().
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/model/allocation.hpp"
+#include "base/model/keys.hpp"
+#include "base/random.hpp"
+#include "base/time.hpp"
+#include "core/coordinator/coordinator.hpp"
+#include "core/downing/downing.hpp"
+#include "core/election/election.hpp"
+#include "core/failure/failure.hpp"
+#include "core/membership/membership.hpp"
+#include "shardbus/status.hpp"
+
+namespace shardbus::control {
+
+struct ControlConfig {
+  std::string cluster;
+  NodeInfo self;
+  bool bootstrap = false;  // make a cluster of one; otherwise wait for on_seed()
+  std::uint64_t seed = 1;  // of the cluster id and of back-offs
+  std::vector<HostedType> hosts;
+  Duration digest_interval = std::chrono::milliseconds(200);
+  Duration digest_gap = std::chrono::milliseconds(1);  // changes within it share one digest
+  Duration lease = std::chrono::seconds(1);
+  Duration join_interval = std::chrono::milliseconds(500);
+  Duration pull_interval = std::chrono::milliseconds(50);
+  Duration stable_after{};  // 0: by size, see downing
+  Duration handoff_timeout = std::chrono::seconds(7);
+  failure::Config failure;
+  Planner planner;                       // empty: least shards
+  bool break_repeat_lower_term = false;  // demonstration only, see election
+  bool break_answer_unchecked = false;   // demonstration only, see coordinator
+  bool break_command_unchecked = false;  // demonstration only: obey commands of older terms
+};
+
+enum class Severity : std::uint8_t { debug, info, warn, error };
+
+// --- outputs ---
+struct PublishDigest {
+  Digest digest;
+};
+struct PublishDelta {
+  TableDelta delta;
+};
+struct SendControl {
+  NodeKey to;
+  NodeInfo node;
+  ControlMessage message;
+};
+struct TellRegion {
+  ControlMessage message;
+};  // own region: a command or a ReportRequest
+struct ConnectNode {
+  NodeInfo node;
+};  // both its gossip and its peer endpoint
+struct DisconnectNode {
+  NodeKey node;
+  bool dead = false;
+};
+struct TableChanged {
+  AllocationTable table;
+};
+struct Event {
+  Severity severity;
+  std::string name;
+  std::string text;
+};
+struct LeaveDone {};
+struct DownSelf {
+  std::string reason;
+};  // start again with a new incarnation; nothing follows
+using ControlOutput =
+    std::variant<ConnectNode, DisconnectNode, TellRegion, SendControl, PublishDelta, PublishDigest,
+                 TableChanged, Event, LeaveDone, DownSelf>;
+
+std::string to_text(const ControlOutput& output);
+
+// --- what operators see ---
+struct MemberStatus {
+  Member member;
+  failure::Reach reach = failure::Reach::reachable;
+  double phi = 0;
+  bool leaving = false;
+  std::uint64_t load = 0;  // shards it owns
+};
+struct ControlStatus {
+  NodeInfo self;
+  bool in_cluster = false;
+  bool leaving = false;
+  std::uint64_t cluster_id = 0;
+  Term term;
+  NodeKey coordinator;                    // 0: none known
+  Authority authority = Authority::none;  // of this node
+  Stamp stamp;
+  bool counted = false;
+  bool evidence = false;
+  std::vector<MemberStatus> members;
+  TableVersion table;
+  std::vector<coordinator::Handoff> handoffs;  // only at the coordinator
+};
+
+// Inputs that were normal, but had no effect.
+struct IgnoredInputs {
+  std::uint64_t other_cluster = 0;
+  std::uint64_t old_digest = 0;
+  std::uint64_t old_incarnation = 0;
+  std::uint64_t unknown_sender = 0;
+  std::uint64_t old_command = 0;
+  std::uint64_t old_table = 0;
+  std::uint64_t unknown_death = 0;
+  std::uint64_t not_deciding = 0;
+};
+
+class ControlPlane {
+ public:
+  ControlPlane(Time now, ControlConfig config);
+
+  void on_digest(Time now, const Digest& digest);
+  void on_delta(Time now, NodeKey from, const TableDelta& delta);
+  // From peer links; `from` is this node for the answers and reports of its own region.
+  void on_message(Time now, NodeKey from, const ControlMessage& message);
+  void on_traffic(Time now, NodeKey from);
+  void on_link_lost(Time now, NodeKey node);
+  void on_proof_of_death(Time now, NodeKey node);
+  void on_hosted_types(Time now, std::vector<HostedType> hosts);
+  // A seed answered WHO. Repeat it while status().in_cluster is false.
+  void on_seed(Time now, const NodeInfo& contact, const std::string& cluster,
+               std::uint64_t cluster_id);
+  void leave(Time now);
+  void down(Time now, const std::string& name);  // an operator's word that a member is dead
+  void on_tick(Time now);
+
+  // Decides on everything that was heard, and hands out what follows. Call it after each batch.
+  std::vector<ControlOutput> take_outputs();
+  // Valid after take_outputs().
+  [[nodiscard]] Time next_deadline() const;
+
+  [[nodiscard]] ControlStatus status() const;
+  [[nodiscard]] std::string state_text() const;
+  [[nodiscard]] const AllocationTable& table() const { return table_; }
+  [[nodiscard]] const MemberSet& members() const { return membership_.set(); }
+  [[nodiscard]] const Vote& vote() const { return election_.vote(); }
+  [[nodiscard]] Authority authority() const { return election_.authority(); }
+  [[nodiscard]] std::uint64_t cluster_id() const { return cluster_id_; }
+  [[nodiscard]] const IgnoredInputs& ignored() const { return ignored_; }
+
+ private:
+  struct Joiner {
+    JoinRequest request;
+    Time asked{};
+  };
+
+  // inputs.cpp
+  bool enter(Time now);  // false: stopped
+  void accept_digest(const Digest& digest);
+  bool check_identity(const Digest& digest);
+  bool note_incarnation(const NodeInfo& node);
+  bool known_cluster(const Digest& digest);
+  void note_peer(const Digest& digest);
+  void adopt_table(NodeKey from, const AllocationTable& table);
+  void pull_table(NodeKey from, const TableVersion& have);
+  void handle(NodeKey from, const BeginHandoff& m) { command(from, m.generation.term, m); }
+  void handle(NodeKey from, const PrepareHandoff& m) { command(from, m.generation.term, m); }
+  void handle(NodeKey from, const RehomeShard& m) { command(from, m.generation.term, m); }
+  // It names an old generation on purpose.
+  void handle(NodeKey from, const FreezeShard& m) { command(from, vote().term, m); }
+  void handle(NodeKey from, const ReportRequest& m) { command(from, m.term, m); }
+  void handle(NodeKey from, const RegionAnswer& m);
+  void handle(NodeKey from, const RegionReport& m);
+  void handle(NodeKey from, const TablePull& m);
+  void handle(NodeKey from, const TablePart& m) { adopt_table(from, m.table); }
+  void handle(NodeKey from, const DownRequest& m);
+  void handle(NodeKey from, const Digest& m);
+  void handle(NodeKey from, const TableDelta& m);
+  void handle(NodeKey from, const JoinRequest& m);
+  void handle(NodeKey from, const JoinRefused& m);
+  void command(NodeKey from, Term term, ControlMessage message);
+
+  // joining.cpp
+  void learn_contact(const Digest& digest);
+  void ask_to_join();
+  [[nodiscard]] JoinRefused check_join(const JoinRequest& request) const;
+  void forget_joiners();
+  [[nodiscard]] std::vector<NodeInfo> joiners() const;
+
+  // decide.cpp
+  void settle();
+  void sync_members();
+  void apply(const std::vector<failure::Output>& outputs);
+  void apply(const std::vector<membership::Output>& outputs);
+  void apply(const std::vector<election::Output>& outputs);
+  void apply(std::vector<coordinator::Output> outputs);
+  void apply(const std::vector<downing::Output>& outputs);
+  void feed_election();
+  bool decide_members();
+  void decide_shards();
+  void feed_downing();
+  void maybe_leave();
+  void own_pause(Duration late);
+  void learn_dead(NodeKey node, const char* why);
+  void down_self(const std::string& reason);
+  [[nodiscard]] membership::Wishes wishes() const;
+  [[nodiscard]] coordinator::View coordinator_view() const;
+  [[nodiscard]] KeySet unreachable() const;
+  [[nodiscard]] KeySet leaving() const;
+  [[nodiscard]] bool others_stay() const;
+  [[nodiscard]] bool deciding() const { return election_.authority() != Authority::none; }
+  [[nodiscard]] bool in_set() const { return membership_.in_set(); }
+
+  // connections.cpp
+  void sync_connections();
+  void flush();
+  void publish();
+  [[nodiscard]] Digest make_digest() const;
+  [[nodiscard]] Digest numbered_digest();
+  void send(NodeKey to, ControlMessage message);
+  void event(Severity severity, const char* name, std::string text);
+  void remember(const NodeInfo& node);
+
+  ControlConfig config_;
+  NodeKey self_;
+  Random random_;
+  Time now_;
+  failure::Detector detector_;
+  membership::Membership membership_;
+  election::Election election_;
+  downing::Downing downing_;
+  coordinator::Coordinator coordinator_;
+
+  std::uint64_t cluster_id_ = 0;
+  std::map<NodeKey, Digest> peers_;    // newest digest of each node heard
+  std::map<NodeKey, NodeInfo> infos_;  // how to reach whom
+  std::map<NodeKey, bool> connected_;  // to whom this node wants a connection
+  KeySet dead_;                        // proven dead, while they take part in the set
+  KeySet to_remove_;                   // by downing
+  std::vector<HostedType> hosts_;
+  bool leaving_ = false;
+  bool stopped_ = false;
+  bool view_changed_ = true;  // what election sees
+
+  AllocationTable table_;
+  std::uint64_t table_hash_ = 0;
+  TableVersion table_told_;
+  Time pull_at_{};
+
+  std::uint64_t join_cluster_id_ = 0;  // of the cluster that this node asks
+  std::vector<NodeInfo> contacts_;
+  NodeKey join_coordinator_;
+  Time join_heard_{};
+  bool join_refused_ = false;
+  Time join_at_{};
+  std::map<NodeKey, Joiner> joiners_;
+  std::vector<NodeKey> joiner_order_;
+
+  std::uint64_t digest_number_ = 0;
+  Digest published_;  // content of the last one
+  Time published_at_{};
+  bool publish_pending_ = false;
+  std::map<NodeKey, Time> answered_at_;  // last "here is mine" to a node with an older set
+  std::vector<ControlOutput> outputs_;
+  IgnoredInputs ignored_;
+};
+
+}  // namespace shardbus::control

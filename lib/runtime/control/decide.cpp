@@ -1,0 +1,281 @@
+// What follows from what was heard: feeds each core with the outputs of the others until nothing
+// changes any more.
+#include <algorithm>
+
+#include "base/model/text.hpp"
+#include "base/overloaded.hpp"
+#include "runtime/control/control_plane.hpp"
+
+namespace shardbus::control {
+namespace {
+
+// A set of one counts at once, so a round may lead to the next; more than this means a fault.
+constexpr int kMaxRounds = 16;
+
+}  // namespace
+
+void ControlPlane::settle() {
+  forget_joiners();
+  for (int round = 0; round < kMaxRounds; ++round) {
+    sync_members();
+    feed_downing();
+    if (stopped_) return;
+    feed_election();
+    apply(election_.step(now_, election::Tick{}));
+    maybe_leave();
+    if (stopped_ || !decide_members()) break;
+  }
+  if (stopped_) return;
+  decide_shards();
+  ask_to_join();
+}
+
+void ControlPlane::sync_members() {
+  const MemberSet& set = membership_.set();
+  std::erase_if(dead_, [&](NodeKey key) { return !takes_part(set, key); });
+  for (const Member& member : set.members) {
+    const NodeKey key = member.node.key;
+    if (key == self_ || detector_.watches(key)) continue;
+    apply(detector_.step(now_, failure::Watch{key}));
+    if (contains(dead_, key)) apply(detector_.step(now_, failure::ProofOfDeath{key}));
+  }
+  std::vector<NodeKey> gone;
+  for (const auto& [key, digest] : peers_) {
+    if (!takes_part(set, key) && detector_.watches(key)) gone.push_back(key);
+  }
+  for (const NodeKey key : gone) apply(detector_.step(now_, failure::Forget{key}));
+}
+
+void ControlPlane::apply(const std::vector<failure::Output>& outputs) {
+  for (const failure::Output& output : outputs) {
+    if (const auto* pause = std::get_if<failure::SelfPaused>(&output)) {
+      own_pause(pause->late);
+      continue;
+    }
+    const auto& changed = std::get<failure::Changed>(output);
+    view_changed_ = true;
+    const bool good = changed.reach == failure::Reach::reachable;
+    event(good ? Severity::info : Severity::warn, "failure.reach", to_text(output));
+  }
+}
+
+// While this process stood still the others may have decided without it, if they were enough to. Of
+// two, the oldest stays: the other one has given up by now.
+void ControlPlane::own_pause(Duration late) {
+  event(Severity::warn, "failure.self_paused", shardbus::to_text(late));
+  apply(election_.step(now_, election::GiveUp{}));
+  const std::vector<Member>& members = membership_.set().members;
+  if (!in_set() || members.size() < 2) return;
+  const bool stays = members.size() == 2 && members.front().node.key == self_;
+  if (!stays) down_self("paused for " + shardbus::to_text(late));
+}
+
+void ControlPlane::apply(const std::vector<membership::Output>& outputs) {
+  for (const membership::Output& output : outputs) {
+    view_changed_ = true;
+    event(Severity::info, "membership.change", to_text(output));
+    if (!std::holds_alternative<membership::SelfRemoved>(output)) continue;
+    if (leaving_) {
+      stopped_ = true;
+      outputs_.emplace_back(LeaveDone{});
+      return;
+    }
+    down_self("removed from the member set");
+    return;
+  }
+}
+
+void ControlPlane::apply(const std::vector<election::Output>& outputs) {
+  for (const election::Output& output : outputs) {
+    if (const auto* answer = std::get_if<election::AnswerWithMine>(&output)) {
+      Time& last = answered_at_[answer->to];
+      const bool recent = last != Time{} && now_ < last + config_.digest_interval / 4;
+      if (recent) continue;
+      last = now_;
+      send(answer->to, numbered_digest());
+      continue;
+    }
+    event(Severity::info, "election.change", to_text(output));
+  }
+}
+
+void ControlPlane::apply(std::vector<coordinator::Output> outputs) {
+  const auto deliver = [this](NodeKey to, ControlMessage message) {
+    if (to == self_) {
+      outputs_.emplace_back(TellRegion{std::move(message)});
+    } else {
+      send(to, std::move(message));
+    }
+  };
+  for (coordinator::Output& output : outputs) {
+    std::visit(Overloaded{[&](coordinator::Command& o) {
+                            std::visit([&](auto& m) { deliver(o.to, std::move(m)); }, o.command);
+                          },
+                          [&](coordinator::AskReport& o) { deliver(o.to, o.request); },
+                          [&](coordinator::Publish& o) {
+                            table_ = coordinator_.table();
+                            outputs_.emplace_back(PublishDelta{std::move(o.delta)});
+                          },
+                          [&](coordinator::Note& o) {
+                            event(Severity::info, o.name.c_str(), std::move(o.text));
+                          }},
+               output);
+  }
+}
+
+void ControlPlane::apply(const std::vector<downing::Output>& outputs) {
+  to_remove_.clear();
+  for (const downing::Output& output : outputs) {
+    if (const auto* down = std::get_if<downing::DownSelf>(&output)) {
+      down_self(down->reason);
+    } else {
+      to_remove_ = std::get<downing::RemoveUnreachable>(output).members;
+    }
+  }
+}
+
+void ControlPlane::feed_election() {
+  if (!view_changed_) return;
+  view_changed_ = false;
+  apply(election_.step(now_, election::View{membership_.set(), unreachable(), dead_, leaving()}));
+}
+
+// Returns whether the set changed, so that everything has to be looked at again.
+bool ControlPlane::decide_members() {
+  if (!deciding()) return false;
+  const auto outputs = membership_.step(now_, membership::Decide{election_.vote().term, wishes()});
+  apply(outputs);
+  return !outputs.empty();
+}
+
+membership::Wishes ControlPlane::wishes() const {
+  membership::Wishes result;
+  result.dead = dead_;
+  result.unreachable = to_remove_;
+  result.leaving = leaving();
+  erase(result.leaving, self_);
+  for (const Member& member : membership_.set().members) {
+    const NodeKey key = member.node.key;
+    const bool done = member.state == MemberState::leaving && coordinator_.drained(key);
+    if (done) insert(result.drained, key);
+  }
+  result.joiners = joiners();
+  return result;
+}
+
+void ControlPlane::decide_shards() {
+  if (!deciding()) {
+    apply(coordinator_.step(now_, coordinator::Stop{}));
+    apply(coordinator_.step(now_, coordinator::Tick{}));
+    return;
+  }
+  apply(coordinator_.step(now_, coordinator_view()));
+  apply(coordinator_.step(now_, coordinator::Decide{election_.vote().term, table_}));
+  apply(coordinator_.step(now_, coordinator::Tick{}));
+}
+
+coordinator::View ControlPlane::coordinator_view() const {
+  coordinator::View view;
+  for (const Member& member : membership_.set().members) {
+    const NodeKey key = member.node.key;
+    coordinator::Peer peer;
+    peer.key = key;
+    peer.state = member.state;
+    peer.dead = contains(dead_, key);
+    const auto heard = peers_.find(key);
+    if (key == self_) {
+      peer.hosts = hosts_;
+      peer.leaving = leaving_;
+    } else {
+      peer.reachable = detector_.reach(key) == failure::Reach::reachable;
+      peer.heard = heard != peers_.end();
+      if (peer.heard) {
+        peer.hosts = heard->second.hosts;
+        peer.leaving = heard->second.leaving;
+      }
+    }
+    view.peers.push_back(std::move(peer));
+  }
+  return view;
+}
+
+void ControlPlane::feed_downing() {
+  if (!takes_part(membership_.set(), self_)) return;
+  downing::View view{membership_.set(), unreachable(), dead_, {}};
+  for (const auto& [key, digest] : peers_) {
+    if (detector_.reach(key) != failure::Reach::reachable) continue;
+    if (find_member(view.set, key) != nullptr) view.unreachable_by[key] = digest.unreachable;
+  }
+  apply(downing_.step(now_, view));
+}
+
+void ControlPlane::maybe_leave() {
+  if (!leaving_) return;
+  if (others_stay() && election_.claiming()) {
+    apply(election_.step(now_, election::GiveUp{}));
+  }
+  const bool alone = membership_.set().members.size() == 1 && membership_.set().counted;
+  if (in_set() && !alone) return;
+  if (cluster_id_ != 0 && !in_set()) return;  // SelfRemoved will tell
+  stopped_ = true;
+  outputs_.emplace_back(LeaveDone{});
+}
+
+bool ControlPlane::others_stay() const {
+  const KeySet going = leaving();
+  return std::any_of(membership_.set().members.begin(), membership_.set().members.end(),
+                     [&](const Member& member) {
+                       const NodeKey key = member.node.key;
+                       return key != self_ && member.state == MemberState::up &&
+                              !contains(going, key) && !contains(dead_, key) &&
+                              detector_.reach(key) == failure::Reach::reachable;
+                     });
+}
+
+KeySet ControlPlane::unreachable() const {
+  KeySet result;
+  for (const Member& member : membership_.set().members) {
+    const NodeKey key = member.node.key;
+    if (key == self_ || contains(dead_, key)) continue;
+    if (detector_.reach(key) != failure::Reach::reachable) insert(result, key);
+  }
+  return result;
+}
+
+KeySet ControlPlane::leaving() const {
+  KeySet result;
+  if (leaving_) insert(result, self_);
+  for (const Member& member : membership_.set().members) {
+    const auto peer = peers_.find(member.node.key);
+    if (peer != peers_.end() && peer->second.leaving) insert(result, member.node.key);
+  }
+  return result;
+}
+
+void ControlPlane::learn_dead(NodeKey node, const char* why) {
+  if (node == self_) {
+    down_self(std::string("declared dead: ") + why);
+    return;
+  }
+  if (!takes_part(membership_.set(), node)) {
+    ++ignored_.unknown_death;
+    return;
+  }
+  if (!insert(dead_, node)) return;
+  view_changed_ = true;
+  event(Severity::warn, "failure.dead", shardbus::to_text(node) + ": " + why);
+  apply(detector_.step(now_, failure::ProofOfDeath{node}));
+}
+
+void ControlPlane::down_self(const std::string& reason) {
+  if (stopped_) return;
+  stopped_ = true;
+  event(Severity::error, "downing.down_self", reason);
+  if (leaving_) {
+    outputs_.emplace_back(LeaveDone{});
+  } else {
+    outputs_.emplace_back(DownSelf{reason});
+  }
+}
+
+}  // namespace shardbus::control

@@ -1,0 +1,221 @@
+// What a node hears: checks who speaks, feeds the cores, answers what can be answered at once.
+// Decisions are taken later, once per batch (decide.cpp).
+#include <algorithm>
+
+#include "base/model/table.hpp"
+#include "base/model/text.hpp"
+#include "runtime/control/control_plane.hpp"
+
+namespace shardbus::control {
+
+// An own pause is noticed before the input that ends it is looked at.
+bool ControlPlane::enter(Time now) {
+  if (stopped_) return false;
+  now_ = now;
+  apply(detector_.step(now, failure::Tick{}));
+  return !stopped_;
+}
+
+void ControlPlane::on_tick(Time now) {
+  enter(now);
+}
+
+void ControlPlane::on_digest(Time now, const Digest& digest) {
+  if (enter(now)) accept_digest(digest);
+}
+
+void ControlPlane::on_delta(Time now, NodeKey from, const TableDelta& delta) {
+  if (enter(now)) handle(from, delta);
+}
+
+void ControlPlane::on_message(Time now, NodeKey from, const ControlMessage& message) {
+  if (!enter(now)) return;
+  std::visit([&](const auto& m) { handle(from, m); }, message);
+}
+
+void ControlPlane::on_traffic(Time now, NodeKey from) {
+  if (enter(now)) apply(detector_.step(now, failure::Traffic{from}));
+}
+
+void ControlPlane::on_link_lost(Time now, NodeKey node) {
+  if (enter(now)) apply(detector_.step(now, failure::LinkLost{node}));
+}
+
+// Of a node that already left, a refused connection says nothing (protocols.md A10).
+void ControlPlane::on_proof_of_death(Time now, NodeKey node) {
+  if (enter(now)) learn_dead(node, "connection refused");
+}
+
+void ControlPlane::on_hosted_types(Time now, std::vector<HostedType> hosts) {
+  if (!enter(now)) return;
+  hosts_ = std::move(hosts);
+  std::sort(hosts_.begin(), hosts_.end(),
+            [](const HostedType& a, const HostedType& b) { return a.name < b.name; });
+}
+
+void ControlPlane::leave(Time now) {
+  if (enter(now)) leaving_ = true;
+  view_changed_ = true;
+}
+
+void ControlPlane::down(Time now, const std::string& name) {
+  if (!enter(now)) return;
+  for (const Member& member : membership_.set().members) {
+    if (member.node.name != name) continue;
+    learn_dead(member.node.key, "operator");
+    return;
+  }
+  event(Severity::warn, "membership.down_unknown", name);
+}
+
+void ControlPlane::accept_digest(const Digest& digest) {
+  if (digest.from.key == self_) return;
+  if (!known_cluster(digest) || !check_identity(digest)) return;
+  note_peer(digest);
+  if (cluster_id_ == 0 || digest.cluster_id == 0) return;
+  apply(membership_.step(now_, membership::Seen{digest.from.key, digest.set}));
+  if (stopped_) return;
+  sync_members();
+  if (!takes_part(membership_.set(), digest.from.key)) {
+    ++ignored_.unknown_sender;
+    if (digest.set.stamp < membership_.set().stamp)
+      apply({election::AnswerWithMine{digest.from.key}});
+    return;
+  }
+  apply(detector_.step(now_, failure::Heard{digest.from.key}));
+  for (const NodeKey key : digest.dead) learn_dead(key, "told by a member");
+  if (stopped_) return;
+  feed_election();
+  apply(election_.step(now_, election::DigestSeen{digest.from.key, digest.number, digest.vote,
+                                                  digest.resigned, digest.set.stamp}));
+  const bool differs = digest.table == table_.version && digest.table_hash != table_hash_ &&
+                       digest.from.key == digest.table.claimant;
+  if (digest.table > table_.version) pull_table(digest.from.key, table_.version);
+  if (differs) pull_table(digest.from.key, TableVersion{});
+}
+
+// Clusters never merge by accident: the name and the random id must both fit.
+bool ControlPlane::known_cluster(const Digest& digest) {
+  const bool joins = digest.cluster_id == 0 || cluster_id_ == 0;
+  if (digest.cluster == config_.cluster && (joins || digest.cluster_id == cluster_id_)) return true;
+  if (++ignored_.other_cluster == 1) {
+    event(Severity::warn, "digest.other_cluster", digest.from.name + " of " + digest.cluster);
+  }
+  return false;
+}
+
+// A newer incarnation of a name proves the end of the older ones.
+bool ControlPlane::check_identity(const Digest& digest) {
+  const auto known = peers_.find(digest.from.key);
+  if (known != peers_.end() && digest.number <= known->second.number) {
+    ++ignored_.old_digest;
+    return false;
+  }
+  return note_incarnation(digest.from);
+}
+
+// Returns false for what an older incarnation says.
+bool ControlPlane::note_incarnation(const NodeInfo& node) {
+  if (node.name == config_.self.name) {
+    if (node.incarnation > config_.self.incarnation) down_self("newer incarnation");
+    return false;
+  }
+  KeySet counted = keys_of(membership_.set().members);
+  for (const NodeKey key : membership_.set().previous) insert(counted, key);
+  for (const NodeKey key : counted) {
+    const auto known = infos_.find(key);
+    if (known == infos_.end() || key == node.key || known->second.name != node.name) continue;
+    if (known->second.incarnation > node.incarnation) {
+      ++ignored_.old_incarnation;
+      return false;
+    }
+    learn_dead(key, "newer incarnation");
+  }
+  return true;
+}
+
+void ControlPlane::note_peer(const Digest& digest) {
+  remember(digest.from);
+  for (const Member& member : digest.set.members) remember(member.node);
+  Digest& peer = peers_[digest.from.key];
+  if (peer.leaving != digest.leaving) view_changed_ = true;
+  peer = digest;
+  if (cluster_id_ == 0 && digest.cluster_id != 0) learn_contact(digest);
+}
+
+void ControlPlane::handle(NodeKey from, const TableDelta& delta) {
+  if (!takes_part(membership_.set(), from)) {
+    ++ignored_.unknown_sender;
+  } else if (delta.to <= table_.version) {
+    ++ignored_.old_table;
+  } else if (shardbus::apply(table_, delta)) {
+    table_hash_ = table_hash(table_);
+  } else {
+    pull_table(from, table_.version);
+  }
+}
+
+void ControlPlane::adopt_table(NodeKey from, const AllocationTable& table) {
+  const bool mends = table.version == table_.version && from == table.version.claimant;
+  if (!takes_part(membership_.set(), from)) {
+    ++ignored_.unknown_sender;
+  } else if (table.version > table_.version || mends) {
+    table_ = table;
+    table_hash_ = table_hash(table_);
+    if (mends) table_told_ = TableVersion{};
+  } else {
+    ++ignored_.old_table;
+  }
+}
+
+void ControlPlane::pull_table(NodeKey from, const TableVersion& have) {
+  if (now_ < pull_at_) return;
+  pull_at_ = now_ + config_.pull_interval;
+  send(from, TablePull{have});
+}
+
+void ControlPlane::handle(NodeKey from, const TablePull& pull) {
+  if (pull.have < table_.version) send(from, TablePart{table_});
+}
+
+// Whoever has repeated a newer term obeys no older one.
+void ControlPlane::command(NodeKey from, Term term, ControlMessage message) {
+  if (!takes_part(membership_.set(), from)) {
+    ++ignored_.unknown_sender;
+  } else if (term < vote().term && !config_.break_command_unchecked) {
+    ++ignored_.old_command;
+  } else {
+    outputs_.emplace_back(TellRegion{std::move(message)});
+  }
+}
+
+void ControlPlane::handle(NodeKey from, const RegionAnswer& answer) {
+  const NodeKey coordinator = election_.coordinator();
+  if (deciding()) {
+    apply(coordinator_.step(now_, answer));
+  } else if (from == self_ && coordinator != kNoNode && coordinator != self_) {
+    send(coordinator, answer);
+  } else {
+    ++ignored_.not_deciding;
+  }
+}
+
+void ControlPlane::handle(NodeKey from, const RegionReport& report) {
+  if (report.claimant == self_) {
+    apply(coordinator_.step(now_, report));
+  } else if (from == self_) {
+    send(report.claimant, report);
+  } else {
+    ++ignored_.not_deciding;
+  }
+}
+
+void ControlPlane::handle(NodeKey from, const DownRequest& request) {
+  if (takes_part(membership_.set(), from)) learn_dead(request.node, "operator");
+}
+
+void ControlPlane::handle(NodeKey from, const Digest& digest) {
+  if (digest.from.key == from) accept_digest(digest);
+}
+
+}  // namespace shardbus::control

@@ -1,0 +1,157 @@
+// How a node gets into a cluster: it finds the coordinator through a seed, and asks until it sees
+// itself in the member set.
+#include <algorithm>
+
+#include "base/model/table.hpp"
+#include "base/model/text.hpp"
+#include "runtime/control/control_plane.hpp"
+
+namespace shardbus::control {
+namespace {
+
+// A joiner that stopped asking is forgotten.
+constexpr Duration kJoinerForgotten = std::chrono::seconds(2);
+
+}  // namespace
+
+void ControlPlane::on_seed(Time now, const NodeInfo& contact, const std::string& cluster,
+                           std::uint64_t cluster_id) {
+  if (!enter(now) || contact.key == self_ || cluster_id == 0) return;
+  if (cluster != config_.cluster) {
+    ++ignored_.other_cluster;
+    event(Severity::error, "join.cluster_mismatch",
+          contact.name + " belongs to '" + cluster + "', this node to '" + config_.cluster + "'");
+    return;
+  }
+  // A cluster that nobody speaks for any more is given up for one that answers.
+  if (cluster_id_ == 0 && now - join_heard_ > kJoinerForgotten) {
+    join_cluster_id_ = 0;
+    join_coordinator_ = kNoNode;
+    contacts_.clear();
+  }
+  const std::uint64_t mine = cluster_id_ != 0 ? cluster_id_ : join_cluster_id_;
+  if (mine != 0 && mine != cluster_id) {
+    ++ignored_.other_cluster;
+    event(Severity::error, "join.two_clusters",
+          contact.name + " belongs to another cluster of the same name");
+    return;
+  }
+  if (cluster_id_ != 0) return;
+  join_cluster_id_ = cluster_id;
+  join_heard_ = now;
+  remember(contact);
+  const bool known = std::any_of(contacts_.begin(), contacts_.end(),
+                                 [&](const NodeInfo& c) { return c.key == contact.key; });
+  if (known) return;
+  std::erase_if(contacts_, [&](const NodeInfo& c) { return c.name == contact.name; });
+  contacts_.push_back(contact);
+  join_at_ = now;
+}
+
+// Only a set that names this node makes it a member.
+void ControlPlane::learn_contact(const Digest& digest) {
+  if (join_cluster_id_ != 0 && digest.cluster_id != join_cluster_id_) return;
+  join_heard_ = now_;
+  if (find_member(digest.set, self_) != nullptr) {
+    cluster_id_ = digest.cluster_id;
+    view_changed_ = true;
+    event(Severity::info, "join.accepted", "cluster " + std::to_string(cluster_id_));
+    return;
+  }
+  const NodeKey claimant = digest.vote.claimant;
+  if (claimant == kNoNode || claimant == join_coordinator_) return;
+  if (find_member(digest.set, claimant) == nullptr) return;
+  join_coordinator_ = claimant;
+  join_at_ = now_;
+}
+
+void ControlPlane::ask_to_join() {
+  if (cluster_id_ != 0 || join_refused_ || contacts_.empty() || now_ < join_at_) return;
+  join_at_ = now_ + config_.join_interval;
+  const JoinRequest request{config_.cluster, config_.self, hosts_};
+  if (join_coordinator_ != kNoNode) send(join_coordinator_, request);
+  // The coordinator may have changed without this node hearing of it: contacts pass it on.
+  for (const NodeInfo& contact : contacts_) {
+    if (contact.key != join_coordinator_) send(contact.key, request);
+  }
+}
+
+void ControlPlane::handle(NodeKey from, const JoinRequest& request) {
+  if (request.node.key == self_ || !in_set()) return;
+  // Also where nobody can decide: it may be the proof that lets somebody do so.
+  if (request.cluster == config_.cluster) note_incarnation(request.node);
+  if (stopped_) return;
+  if (!deciding()) {
+    const NodeKey coordinator = election_.coordinator();
+    const bool direct = from == request.node.key;  // passed on once, never in a circle
+    if (direct && coordinator != kNoNode && coordinator != self_) send(coordinator, request);
+    return;
+  }
+  remember(request.node);
+  if (takes_part(membership_.set(), request.node.key)) {
+    send(request.node.key, numbered_digest());
+    return;
+  }
+  JoinRefused refusal = check_join(request);
+  if (refusal.code != 0) {
+    event(Severity::warn, "join.refuse", request.node.name + ": " + refusal.text);
+    send(request.node.key, std::move(refusal));
+    return;
+  }
+  const auto [joiner, added] = joiners_.try_emplace(request.node.key);
+  joiner->second = Joiner{request, now_};
+  if (added) joiner_order_.push_back(request.node.key);
+}
+
+// Code 0: welcome. The text shows both values.
+JoinRefused ControlPlane::check_join(const JoinRequest& request) const {
+  const auto refuse = [](Errc code, std::string text) {
+    return JoinRefused{static_cast<std::uint16_t>(code), std::move(text)};
+  };
+  if (request.cluster != config_.cluster) {
+    return refuse(Errc::cluster_mismatch,
+                  "cluster is '" + config_.cluster + "' here, '" + request.cluster + "' there");
+  }
+  for (const Member& member : membership_.set().members) {
+    const NodeInfo& node = member.node;
+    if (node.name != request.node.name) continue;
+    if (node.key == self_ || node.incarnation >= request.node.incarnation) {
+      return refuse(Errc::stale_incarnation,
+                    "incarnation " + std::to_string(node.incarnation) + " is known here, " +
+                        std::to_string(request.node.incarnation) + " asked");
+    }
+  }
+  for (const HostedType& type : request.hosts) {
+    const TypeTable* known = find_type(table_, type.name);
+    if (known == nullptr || known->shard_count == type.shard_count) continue;
+    return refuse(Errc::config_mismatch, "type '" + type.name + "' has " +
+                                             std::to_string(known->shard_count) + " shards here, " +
+                                             std::to_string(type.shard_count) + " there");
+  }
+  return {};
+}
+
+void ControlPlane::handle(NodeKey /*from*/, const JoinRefused& refusal) {
+  if (cluster_id_ != 0) return;
+  const ErrorInfo& info = error_info(static_cast<Errc>(refusal.code));
+  join_refused_ = info.retry != Retry::same_call;
+  event(Severity::error, "join.refused", std::string(info.name) + ": " + refusal.text);
+}
+
+void ControlPlane::forget_joiners() {
+  std::erase_if(joiner_order_, [this](NodeKey key) {
+    const auto joiner = joiners_.find(key);
+    const bool over =
+        takes_part(membership_.set(), key) || now_ - joiner->second.asked > kJoinerForgotten;
+    if (over) joiners_.erase(joiner);
+    return over;
+  });
+}
+
+std::vector<NodeInfo> ControlPlane::joiners() const {
+  std::vector<NodeInfo> result;
+  for (const NodeKey key : joiner_order_) result.push_back(joiners_.at(key).request.node);
+  return result;
+}
+
+}  // namespace shardbus::control

@@ -1,0 +1,121 @@
+#include "sim/checker.hpp"
+
+#include <algorithm>
+
+#include "base/model/table.hpp"
+#include "base/model/text.hpp"
+
+namespace shardbus::sim {
+
+std::optional<std::string> Checker::check(Time now, const Node& node) {
+  if (auto broken = check_right(node)) return broken;
+  if (auto broken = check_progress(node)) return broken;
+  return check_owners(now, node);
+}
+
+std::optional<std::string> Checker::check_right(const Node& node) {
+  if (node.plane->authority() == Authority::none) return std::nullopt;
+  const Term term = node.plane->vote().term;
+  const auto [decider, added] =
+      deciders_.try_emplace(std::pair(node.plane->cluster_id(), term), node.info.key);
+  if (decider->second == node.info.key) return std::nullopt;
+  return "two deciders in term " + std::to_string(term.value) + ": " + to_text(decider->second) +
+         " and " + to_text(node.info.key);
+}
+
+std::optional<std::string> Checker::check_progress(const Node& node) {
+  Memory& memory = memory_[node.info.key];
+  const Vote vote = node.plane->vote();
+  const std::string who = to_text(node.info.key);
+  if (vote.term < memory.vote.term) {
+    return who + " repeated a lower term: " + to_text(vote) + " after " + to_text(memory.vote);
+  }
+  if (vote.term == memory.vote.term && memory.vote.term.value != 0 &&
+      vote.claimant != memory.vote.claimant) {
+    return who + " repeated two claimants in one term: " + to_text(vote) + " after " +
+           to_text(memory.vote);
+  }
+  memory.vote = vote;
+  const Stamp stamp = node.plane->members().stamp;
+  if (stamp < memory.stamp) {
+    return who + " went back from set " + to_text(memory.stamp) + " to " + to_text(stamp);
+  }
+  memory.stamp = stamp;
+  return check_table(memory, node);
+}
+
+std::optional<std::string> Checker::check_table(Memory& memory, const Node& node) const {
+  const AllocationTable& table = node.plane->table();
+  if (table.version == memory.table) return std::nullopt;
+  const std::string who = to_text(node.info.key);
+  if (table.version < memory.table) {
+    return who + " went back from table " + to_text(memory.table) + " to " + to_text(table.version);
+  }
+  // A new coordinator that could not ask everybody may have to go back; one coordinator never does.
+  const bool same_reign = table.version.term == memory.table.term;
+  memory.table = table.version;
+  for (const TypeTable& type : memory.entries.types) {
+    for (std::uint32_t i = 0; i < type.entries.size() && (same_reign || !overlap_allowed_); ++i) {
+      const ShardName name{type.name, ShardId{i}};
+      const TableEntry* entry = find_entry(table, name);
+      if (entry != nullptr && entry->generation < type.entries[i].generation) {
+        return who + " saw " + to_text(name) + " go back from " + to_text(type.entries[i]) +
+               " to " + to_text(*entry);
+      }
+    }
+  }
+  memory.entries = table;
+  return std::nullopt;
+}
+
+std::optional<std::string> Checker::check_owners(Time now, const Node& node) {
+  const NodeKey self = node.info.key;
+  std::vector<ShardName>& before = owned_by_[self];
+  const std::vector<OwnedShard> owned = node.region->owned();
+  for (const ShardName& shard : before) {
+    owners_[shard].erase(self);
+    if (owners_[shard].size() < 2) end_overlap(now, shard);
+  }
+  before.clear();
+  for (const OwnedShard& shard : owned) {
+    before.push_back(shard.shard);
+    const auto [first, added] =
+        generations_.try_emplace(std::pair(shard.shard, shard.generation), self);
+    if (first->second != self) {
+      return to_text(shard.shard) + " " + to_text(shard.generation) +
+             " has two owners: " + to_text(first->second) + " and " + to_text(self);
+    }
+    Generation& last = last_owned_[std::pair(self, shard.shard)];
+    if (shard.generation < last) {
+      return to_text(self) + " went back on " + to_text(shard.shard) + " from " + to_text(last) +
+             " to " + to_text(shard.generation);
+    }
+    last = shard.generation;
+    auto& owners = owners_[shard.shard];
+    owners[self] = shard.generation;
+    if (owners.size() < 2) continue;
+    if (!overlap_allowed_) {
+      std::string text = to_text(shard.shard) + " is run by";
+      for (const auto& [key, generation] : owners) {
+        text += " " + to_text(key) + "@" + to_text(generation);
+      }
+      return text;
+    }
+    if (overlap_since_.try_emplace(shard.shard, now).second) ++overlaps_;
+  }
+  return std::nullopt;
+}
+
+void Checker::gone(const Node& node) {
+  for (const ShardName& shard : owned_by_[node.info.key]) owners_[shard].erase(node.info.key);
+  owned_by_[node.info.key].clear();
+}
+
+void Checker::end_overlap(Time now, const ShardName& shard) {
+  const auto since = overlap_since_.find(shard);
+  if (since == overlap_since_.end()) return;
+  longest_overlap_ = std::max(longest_overlap_, now - since->second);
+  overlap_since_.erase(since);
+}
+
+}  // namespace shardbus::sim

@@ -1,0 +1,60 @@
+// The promises of DESIGN section 3, as far as the control plane keeps them, checked after every
+// event of the simulation.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/node.hpp"
+
+namespace shardbus::sim {
+
+// - one node per (shard, generation), ever;
+// - on one incarnation the generation of an owned shard never goes back;
+// - no two awake owners of a shard, unless a partition happened in this run (`overlap_allowed`);
+// - at most one node with authority per term, ever;
+// - on one incarnation the repeated term, the stamp and the table's version never go back, and a
+//   term has one claimant; nor does a shard's generation in the table of one term, or in any
+//   without a partition.
+class Checker {
+ public:
+  explicit Checker(bool overlap_allowed) : overlap_allowed_(overlap_allowed) {}
+
+  // After an event at `node`. Returns what broke.
+  std::optional<std::string> check(Time now, const Node& node);
+  void gone(const Node& node);  // its process ended or sleeps: it owns nothing now
+  void allow_overlap(bool allowed) { overlap_allowed_ = allowed; }
+
+  [[nodiscard]] std::uint64_t overlaps() const { return overlaps_; }
+  [[nodiscard]] Duration longest_overlap() const { return longest_overlap_; }
+
+ private:
+  struct Memory {
+    Vote vote;
+    Stamp stamp;
+    TableVersion table;
+    AllocationTable entries;
+  };
+
+  std::optional<std::string> check_right(const Node& node);
+  std::optional<std::string> check_progress(const Node& node);
+  std::optional<std::string> check_table(Memory& memory, const Node& node) const;
+  std::optional<std::string> check_owners(Time now, const Node& node);
+  void end_overlap(Time now, const ShardName& shard);
+
+  bool overlap_allowed_;
+  std::map<std::pair<ShardName, Generation>, NodeKey> generations_;
+  std::map<std::pair<NodeKey, ShardName>, Generation> last_owned_;
+  std::map<ShardName, std::map<NodeKey, Generation>> owners_;
+  std::map<NodeKey, std::vector<ShardName>> owned_by_;
+  std::map<std::pair<std::uint64_t, Term>, NodeKey> deciders_;  // by cluster id and term
+  std::map<NodeKey, Memory> memory_;
+  std::map<ShardName, Time> overlap_since_;
+  std::uint64_t overlaps_ = 0;
+  Duration longest_overlap_{};
+};
+
+}  // namespace shardbus::sim

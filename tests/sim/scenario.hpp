@@ -1,0 +1,37 @@
+// One seed: a random mix of faults on a random cluster, then healing, then everything must be well.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/time.hpp"
+
+namespace shardbus::sim {
+
+struct ScenarioOptions {
+  std::uint64_t seed = 1;
+  int machines = 0;        // 0: 3 to 7, from the seed
+  std::string break_name;  // empty, or one of break_names()
+  bool hash_trace = false;
+  std::function<void(const std::string& line)> trace;
+};
+
+struct ScenarioResult {
+  std::optional<std::string> broken;  // what broke, with the states of all nodes below it
+  std::uint64_t events = 0;
+  std::uint64_t faults = 0;
+  std::uint64_t overlaps = 0;  // of owners, in runs with partitions
+  Duration longest_overlap{};
+  Duration settled_after{};  // from healing
+  std::uint64_t trace_hash = 0;
+  int machines = 0;
+};
+
+const std::map<std::string, std::string>& break_names();  // name -> what it breaks
+
+ScenarioResult run_scenario(const ScenarioOptions& options);
+
+}  // namespace shardbus::sim
