@@ -1,0 +1,59 @@
+#include "core/delivery/route.hpp"
+
+namespace shardbus::core {
+
+Route::Step Route::open_fence() {
+  fence_id_ = ++fences_;
+  return {.release = false, .send_fence = true};
+}
+
+Route::Step Route::go_direct() {
+  fence_id_ = 0;
+  used_ = false;
+  via_ = entry_.owner;
+  return {.release = via_ != kNoNode, .send_fence = false};
+}
+
+Route::Step Route::on_entry(const TableEntry& entry) {
+  if (entry.generation < entry_.generation) return {};
+  if (entry.generation == entry_.generation && entry_.owner != kNoNode) return {};
+  entry_ = entry;
+  if (!used_ || via_ == kNoNode) return go_direct();
+  if (entry.owner == kNoNode) return {};
+  if (fence_id_ == 0 && entry.owner == via_) return {.release = true, .send_fence = false};
+  return open_fence();
+}
+
+Route::Step Route::on_fence_ok(std::uint64_t id, NodeKey node, Generation generation) {
+  if (fence_id_ == 0 || id != fence_id_) return {};
+  if (generation < entry_.generation) {
+    // The fence came out at a node that this sender's knowledge has overtaken: what was sent before
+    // is there, so the next fence starts there.
+    if (via_ == node) return {};  // asked again when the fence is overdue
+    via_ = node;
+    return open_fence();
+  }
+  fence_id_ = 0;
+  via_ = node;
+  entry_ = {node, generation};
+  used_ = true;
+  return {.release = true, .send_fence = false};
+}
+
+Route::Step Route::on_path_lost(std::uint64_t id) {
+  if (fence_id_ == 0 || id != fence_id_) return {};
+  return go_direct();
+}
+
+Route::Step Route::on_dead(NodeKey node) {
+  if (node == kNoNode) return {};
+  if (entry_.owner == node) entry_.owner = kNoNode;
+  if (via_ != node) return {};
+  return go_direct();
+}
+
+Route::Step Route::on_link_reset(NodeKey node) const {
+  return {.release = false, .send_fence = fence_id_ != 0 && via_ == node};
+}
+
+}  // namespace shardbus::core

@@ -1,0 +1,57 @@
+// What one sender knows of one shard, and whether its next message may go now.
+//
+// Decides: send to the owner, or hold. Invariant: messages of this sender reach the shard in the
+// order sent, across every change of owner. The means is a fence: on a change of route the sender
+// holds what is new, sends a fence along the way its last message took, and goes on straight to the
+// new owner when the fence has come out there (PROTOCOL.md "Handoff", rules 14 to 19).
+//
+// The held messages themselves are kept by the caller; this class says when to release them.
+#pragma once
+
+#include <cstdint>
+
+#include "base/ids.hpp"
+#include "base/model/allocation.hpp"
+#include "base/time.hpp"
+
+namespace shardbus::core {
+
+class Route {
+ public:
+  // What the caller has to do after an input.
+  struct Step {
+    bool release = false;     // send what is held: `may_send()` holds now
+    bool send_fence = false;  // send fence `fence_id()` to `via()`
+  };
+
+  // True: the next message goes to `via()`, stamped with `generation()`; call `sent()` then.
+  [[nodiscard]] bool may_send() const { return fence_id_ == 0 && via_ != kNoNode; }
+  [[nodiscard]] NodeKey via() const { return via_; }
+  [[nodiscard]] NodeKey owner() const { return entry_.owner; }
+  [[nodiscard]] Generation generation() const { return entry_.generation; }
+  [[nodiscard]] std::uint64_t fence_id() const { return fence_id_; }
+  void sent() { used_ = true; }
+
+  // The table, a "moved" notice, or a fence's answer told of an entry. Older ones are ignored.
+  Step on_entry(const TableEntry& entry);
+  // The answer to a fence. Answers to other fences are ignored (rule 16).
+  Step on_fence_ok(std::uint64_t id, NodeKey node, Generation generation);
+  // The way of the fence is gone: what was sent along it ended in unknown_outcome (rule 18).
+  Step on_path_lost(std::uint64_t id);
+  // A node is dead; nothing is sent there any more.
+  Step on_dead(NodeKey node);
+  // The session to a node was replaced, or the fence is overdue: the same fence again (rule 18).
+  [[nodiscard]] Step on_link_reset(NodeKey node) const;
+
+ private:
+  Step open_fence();
+  Step go_direct();
+
+  TableEntry entry_;
+  NodeKey via_;
+  std::uint64_t fence_id_ = 0;  // 0: none open
+  std::uint64_t fences_ = 0;
+  bool used_ = false;  // something was sent along `via_`
+};
+
+}  // namespace shardbus::core

@@ -1,0 +1,234 @@
+// Commands of the coordinator, arrivals, and what the world does to a shard.
+#include "core/region/region.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardbus::core {
+
+Region::Verdict Region::admit(std::uint64_t sender, Generation stamped) {
+  for (SenderMark& mark : marks_) {
+    if (mark.sender != sender) continue;
+    if (stamped < mark.generation) {
+      ++counters_.stale_messages;
+      return Verdict::stale;
+    }
+    mark.generation = stamped;
+    return Verdict::deliver;
+  }
+  marks_.push_back({sender, stamped});
+  return Verdict::deliver;
+}
+
+Region::Verdict Region::arrive_elsewhere() {
+  if (state_ == RegionState::none || state_ == RegionState::frozen) return Verdict::not_here;
+  return parked() >= parked_limit_ ? Verdict::overflow : Verdict::park;
+}
+
+void Region::park(Parked message, Outputs& out) {
+  if (state_ == RegionState::sending || state_ == RegionState::forward) {
+    append(std::move(message), out);
+  } else {
+    held_.push_back(std::move(message));
+  }
+}
+
+void Region::on_fence(const PassingFence& fence, Outputs& out) {
+  switch (state_) {
+    case RegionState::owner:
+      // While stopping, an answer is right too: the sender's earlier messages are here.
+      if (!stopping_ && generation_ < fence.generation && fence.target != self_) {
+        out.emplace_back(PassFence{fence.target, fence});
+        return;
+      }
+      [[fallthrough]];
+    case RegionState::incoming:
+      out.emplace_back(AnswerFence{fence, self_, generation_, false});
+      return;
+    case RegionState::sending:
+    case RegionState::forward:
+      append(fence, out);
+      return;
+    case RegionState::none:
+    case RegionState::frozen:
+      // Nothing of this sender waits here, so the named owner is the right way on.
+      out.emplace_back(AnswerFence{fence, fence.target, fence.generation, false});
+      return;
+  }
+}
+
+bool Region::passed(Generation generation) {
+  const bool old = generation <= generation_ || generation <= frozen_;
+  if (old) ++counters_.stale_commands;
+  return old;
+}
+
+void Region::begin(Generation generation, NodeKey next, Outputs& out) {
+  const bool known = (state_ == RegionState::sending || state_ == RegionState::forward) &&
+                     generation == generation_;
+  if (known) return;  // repeated; the stream is under way or done
+  if (state_ != RegionState::owner || passed(generation)) {
+    if (state_ != RegionState::owner) ++counters_.stale_commands;
+    return;
+  }
+  if (own_fence_ != 0) {
+    waiting_begin_ = {generation, next};
+    return;
+  }
+  if (next == self_) {  // an undo to ourselves: a new generation of the same life
+    generation_ = generation;
+    out.emplace_back(AnswerCoordinator{RegionAnswerKind::owned, generation});
+    return;
+  }
+  if (stopping_ && generation <= next_generation_ && next_ != self_) return;
+  next_generation_ = generation;
+  next_ = next;
+  if (!std::exchange(stopping_, true)) out.emplace_back(StopEntities{});
+}
+
+void Region::prepare(Generation generation, NodeKey from, Outputs& out) {
+  if (state_ == RegionState::owner && generation_ == generation) {
+    out.emplace_back(AnswerCoordinator{RegionAnswerKind::owned, generation});
+    return;
+  }
+  if (state_ == RegionState::incoming && generation_ == generation) return;
+  if (generation <= frozen_) {
+    out.emplace_back(AnswerCoordinator{RegionAnswerKind::frozen, generation});
+    return;
+  }
+  if (state_ == RegionState::owner || passed(generation)) return;
+  become_incoming(generation, from, out);
+}
+
+void Region::freeze(Generation generation, Outputs& out) {
+  if (state_ == RegionState::owner && generation <= generation_) {
+    out.emplace_back(AnswerCoordinator{RegionAnswerKind::owned, generation_});
+    return;
+  }
+  frozen_ = std::max(frozen_, generation);
+  if (state_ == RegionState::incoming && generation_ <= frozen_) {
+    state_ = RegionState::frozen;
+    lose_arrived(out);
+    fail_all(held_, Errc::stale_owner, out);
+  }
+  out.emplace_back(AnswerCoordinator{RegionAnswerKind::frozen, generation});
+}
+
+void Region::rehome(Generation generation, Outputs& out) {
+  if (state_ == RegionState::owner && generation <= generation_) {
+    out.emplace_back(AnswerCoordinator{RegionAnswerKind::owned, generation_});
+    return;
+  }
+  if (generation <= frozen_ || generation < generation_) {
+    ++counters_.stale_commands;
+    out.emplace_back(AnswerCoordinator{RegionAnswerKind::frozen, generation});
+    return;
+  }
+  if (state_ == RegionState::owner) {  // the same life under a newer right; an open stop is undone
+    generation_ = generation;
+    if (stopping_) next_ = self_;
+    out.emplace_back(AnswerCoordinator{RegionAnswerKind::owned, generation});
+    return;
+  }
+  if (state_ == RegionState::sending) {
+    take_back(generation, out);
+    return;
+  }
+  if (state_ == RegionState::incoming) {  // the old owner died before the tail
+    lose_arrived(out);
+  }
+  marks_.clear();
+  become_owner(generation, out);
+  if (own_fence_ == 0) release_held(out);
+  out.emplace_back(AnswerCoordinator{RegionAnswerKind::owned, generation});
+}
+
+void Region::become_owner(Generation generation, Outputs& out) {
+  (void)out;
+  state_ = RegionState::owner;
+  generation_ = generation;
+  other_ = kNoNode;
+  stopping_ = false;
+}
+
+void Region::release_held(Outputs& out) {
+  while (!held_.empty()) {
+    Parked message = std::move(held_.front());
+    held_.pop_front();
+    if (admit(message.sender, message.generation) == Verdict::deliver) {
+      out.emplace_back(DeliverParked{std::move(message)});
+    } else {
+      out.emplace_back(FailParked{std::move(message), Errc::stale_owner});
+    }
+  }
+}
+
+void Region::fail_all(std::deque<Parked>& messages, Errc code, Outputs& out) {
+  for (Parked& message : messages) out.emplace_back(FailParked{std::move(message), code});
+  messages.clear();
+}
+
+void Region::on_own_fence(std::uint64_t id, Outputs& out) {
+  if (id != own_fence_ || own_fence_ == 0) return;
+  own_fence_ = 0;
+  if (state_ == RegionState::owner) release_held(out);
+  if (waiting_begin_.has_value()) {
+    const auto [generation, next] = *std::exchange(waiting_begin_, std::nullopt);
+    begin(generation, next, out);
+  }
+}
+
+void Region::on_table(const TableEntry& entry, Outputs& out) {
+  if (state_ != RegionState::owner || entry.owner == self_) return;
+  if (entry.generation <= generation_) return;
+  if (stopping_ && entry.generation == next_generation_) return;
+  // Another owner was made without us: a partition or a death that was none (guarantee 1).
+  ++counters_.fenced;
+  state_ = RegionState::none;
+  stopping_ = false;
+  generation_ = entry.generation;
+  marks_.clear();
+  out.emplace_back(DropEntities{});
+  fail_all(held_, Errc::stale_owner, out);
+}
+
+void Region::on_dead(NodeKey node, Outputs& out) {
+  if (own_fence_ != 0 && own_fence_via_ == node) on_own_fence(own_fence_, out);
+  if (stopping_ && next_ == node) {  // nothing left this node yet: go on as the owner
+    next_ = self_;
+  }
+  if (other_ != node) return;
+  if (state_ == RegionState::sending) lose_retained(out);
+  if (state_ == RegionState::forward) state_ = RegionState::none;
+}
+
+void Region::forget_sender(std::uint64_t sender) {
+  std::erase_if(marks_, [sender](const SenderMark& mark) { return mark.sender == sender; });
+}
+
+void Region::expire(Time now, Outputs& out) {
+  std::erase_if(held_, [&](Parked& message) {
+    if (message.deadline > now) return false;
+    out.emplace_back(FailParked{std::move(message), Errc::expired});
+    return true;
+  });
+}
+
+std::string Region::state_text() const {
+  static constexpr const char* kNames[] = {"none",    "owner",    "sending",
+                                           "forward", "incoming", "frozen"};
+  const auto generation_text = [](Generation generation) {
+    return std::to_string(generation.term.value) + "." + std::to_string(generation.claimant.value) +
+           "." + std::to_string(generation.counter);
+  };
+  std::string text = kNames[static_cast<int>(state_)];
+  text += " g=" + generation_text(generation_);
+  if (stopping_) text += " stopping->" + std::to_string(next_.value);
+  if (other_ != kNoNode) text += " other=" + std::to_string(other_.value);
+  text += " held=" + std::to_string(held_.size()) + " arrived=" + std::to_string(arrived_.size()) +
+          " retained=" + std::to_string(retained_.size()) + " sent=" + std::to_string(sent_) +
+          " expected=" + std::to_string(expected_);
+  return text;
+}
+
+}  // namespace shardbus::core

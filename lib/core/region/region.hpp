@@ -1,0 +1,127 @@
+// The owner's side of one shard: may a message be handled here, and how does the shard move away
+// or arrive.
+//
+// Decides the states none, owner, sending, forward, incoming, frozen (PROTOCOL.md "Handoff", rules
+// 1 to 25; the numbers below are those). Invariants:
+//  - a message is handed to the entities only in state owner;
+//  - a generation once frozen or passed is never owned here;
+//  - what is handed on keeps the order in which it arrived.
+// Commands and stream items of older generations are counted and have no effect.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/region/region_types.hpp"
+
+namespace shardbus::core {
+
+struct RegionCounters {
+  std::uint64_t stale_commands = 0;  // of a generation or term passed
+  std::uint64_t stale_messages = 0;  // refused by a sender's mark (rule 12)
+  std::uint64_t stream_repeats = 0;  // items seen before
+  std::uint64_t stream_gaps = 0;     // items that came too early: the link lost some
+  std::uint64_t fenced = 0;          // higher generation appeared without a handoff
+};
+
+class Region {
+ public:
+  using Outputs = std::vector<RegionOutput>;
+
+  Region(NodeKey self, std::uint32_t parked_limit) : self_(self), parked_limit_(parked_limit) {}
+
+  // What to do with a message that arrived for this shard.
+  enum class Verdict : std::uint8_t {
+    deliver,   // hand it to the entities now
+    park,      // call `park` with an owned copy: it is held, or passed on in the stream
+    stale,     // refuse with stale_owner: not delivered
+    overflow,  // refuse with overloaded: not delivered
+    not_here,  // this node knows nothing of the shard
+  };
+  // The hot path: state owner costs a comparison and a look at the sender's mark.
+  Verdict arrive(std::uint64_t sender, Generation stamped) {
+    if (state_ == RegionState::owner && !stopping_) return admit(sender, stamped);
+    return arrive_elsewhere();
+  }
+  void park(Parked message, Outputs& out);
+  void on_fence(const PassingFence& fence, Outputs& out);
+
+  // --- commands of a coordinator; `generation.term` must not be older than one seen (rule 2) ---
+  void begin(Generation generation, NodeKey next, Outputs& out);
+  void prepare(Generation generation, NodeKey from, Outputs& out);
+  void freeze(Generation generation, Outputs& out);
+  void rehome(Generation generation, Outputs& out);
+
+  // All handlers of the shard are done: the states to take along, and what was never started.
+  void on_stopped(std::vector<SavedEntity> states, std::vector<Parked> unstarted, Outputs& out);
+
+  // --- the stream, from the old owner ---
+  void on_item(NodeKey from, Generation generation, std::uint64_t index, StreamItem item,
+               Outputs& out);
+  void on_ack(NodeKey from, Generation generation, Outputs& out);
+
+  // --- the world ---
+  void on_own_fence(std::uint64_t id, Outputs& out);  // answered, or its path lost
+  void on_table(const TableEntry& entry, Outputs& out);
+  void on_dead(NodeKey node, Outputs& out);
+  // The session to `node` was replaced: whatever is not acknowledged is sent again (rule 11).
+  void on_link_reset(NodeKey node, Outputs& out);
+  // A client or worker is gone: its mark is not needed any more.
+  void forget_sender(std::uint64_t sender);
+  // Drops what is held past its deadline (rule 19).
+  void expire(Time now, Outputs& out);
+
+  [[nodiscard]] RegionState state() const { return state_; }
+  [[nodiscard]] Generation generation() const { return generation_; }
+  [[nodiscard]] NodeKey other() const { return other_; }
+  [[nodiscard]] bool stopping() const { return stopping_; }
+  [[nodiscard]] bool owns() const { return state_ == RegionState::owner; }
+  [[nodiscard]] std::size_t parked() const {
+    return held_.size() + arrived_.size() + retained_.size();
+  }
+  [[nodiscard]] const RegionCounters& counters() const { return counters_; }
+  [[nodiscard]] std::string state_text() const;
+
+ private:
+  Verdict admit(std::uint64_t sender, Generation stamped);
+  Verdict arrive_elsewhere();
+  void become_owner(Generation generation, Outputs& out);
+  void become_incoming(Generation generation, NodeKey from, Outputs& out);
+  void apply_item(StreamItem item, Outputs& out);
+  void end_of_stream(Outputs& out);
+  void append(StreamItem item, Outputs& out);
+  void release_held(Outputs& out);
+  void fail_all(std::deque<Parked>& messages, Errc code, Outputs& out);
+  void take_back(Generation generation, Outputs& out);
+  void lose_retained(Outputs& out);
+  void lose_arrived(Outputs& out);
+  void resume(std::vector<SavedEntity> states, std::vector<Parked> unstarted, Outputs& out);
+  bool passed(Generation generation);
+
+  NodeKey self_;
+  std::uint32_t parked_limit_;
+  RegionState state_ = RegionState::none;
+  Generation generation_;       // owner: own; sending, forward, incoming: of the move
+  NodeKey other_;               // sending, forward: next; incoming: from
+  Generation frozen_;           // never own this or an older one
+  bool stopping_ = false;       // owner: BEGIN taken, handlers still run
+  Generation next_generation_;  // while stopping
+  NodeKey next_;                // while stopping; ourselves: the move was called off
+  std::vector<SenderMark> marks_;
+  std::deque<StreamItem> retained_;  // sending: everything since the stream's start
+  std::uint64_t sent_ = 0;           // items of the stream so far
+  std::uint64_t expected_ = 0;       // incoming or owner: next index from `source_`
+  NodeKey source_;                   // whose stream made or makes us owner
+  std::deque<StreamItem> arrived_;   // incoming: until the tail
+  std::deque<Parked> held_;          // stopping or incoming: arrived directly
+  std::uint64_t own_fence_ = 0;      // open fence of rule 7; 0: none
+  std::uint64_t own_fences_ = kOwnFenceIds;
+  NodeKey own_fence_via_;
+  std::optional<std::pair<Generation, NodeKey>> waiting_begin_;  // BEGIN during an own fence
+  RegionCounters counters_;
+};
+
+}  // namespace shardbus::core
