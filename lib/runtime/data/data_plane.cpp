@@ -1,0 +1,118 @@
+#include "runtime/data/data_plane.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardbus::runtime {
+namespace {
+
+constexpr Duration kTick = std::chrono::milliseconds(5);
+
+}  // namespace
+
+DataPlane::DataPlane(DataConfig config, WirePort& wire, DataListener& listener,
+                     std::weak_ptr<Messenger> messenger, Executor* executor)
+    : context_(std::move(config)),
+      links_(context_),
+      front_(context_),
+      peers_(context_),
+      dispatch_(context_),
+      hosts_(context_, std::move(messenger), executor) {
+  context_.wire = &wire;
+  context_.listener = &listener;
+  context_.links = &links_;
+  context_.front = &front_;
+  context_.peers = &peers_;
+  context_.dispatch = &dispatch_;
+  context_.hosts = &hosts_;
+}
+
+void DataPlane::end() {
+  do {
+    dispatch_.run_deferred();
+  } while (hosts_.run_ready() || dispatch_.has_deferred());
+  if (context_.now >= next_tick_) {
+    next_tick_ = context_.now + kTick;
+    dispatch_.tick();
+    hosts_.tick();
+    links_.tick();
+    front_.tick();
+    while (hosts_.run_ready() || dispatch_.has_deferred()) dispatch_.run_deferred();
+  }
+  links_.flush();
+  front_.flush();
+}
+
+Time DataPlane::next_deadline() {
+  const Time next = std::min({dispatch_.next_deadline(), hosts_.next_deadline(),
+                              links_.next_deadline(), front_.next_deadline()});
+  return next == kNever ? kNever : std::max(next, next_tick_);
+}
+
+Errc DataPlane::tell(const Outgoing& out) {
+  wire::Message message;
+  message.kind = wire::Kind::tell;
+  message.type = out.type;
+  message.id = out.id;
+  message.method = out.method;
+  message.payload = out.payload;
+  return dispatch_.submit_tell(message);
+}
+
+void DataPlane::ask(const Outgoing& out, milliseconds timeout, ReplyCallback done) {
+  wire::Message message;
+  message.kind = wire::Kind::ask;
+  message.type = out.type;
+  message.id = out.id;
+  message.method = out.method;
+  message.payload = out.payload;
+  message.time_left_ms = static_cast<std::uint32_t>(timeout.count());
+  AskOrigin origin;
+  origin.callback = std::move(done);
+  dispatch_.submit_ask(message, context_.now + timeout, std::move(origin));
+}
+
+void DataPlane::answer(const ReplyAddress& to, const ReplyView& reply) {
+  dispatch_.answer(NodeKey{to.node}, to.slot, reply);
+}
+
+void DataPlane::abandon(Errc code, std::string_view text) {
+  dispatch_.abandon(code, text);
+}
+
+void DataPlane::disconnect(NodeKey node, bool dead) {
+  dispatch_.on_gone(node, dead ? "the owner's node died" : "the owner's node left the cluster");
+}
+
+void DataPlane::disconnect_all() {
+  for (const NodeInfo& node : links_.nodes()) disconnect(node.key, false);
+}
+
+void DataPlane::report_tell(Errc outcome, const Outgoing& message) {
+  if (outcome != Errc::ok) dispatch_.refuse(kNoNode, 0, outcome, message.type);
+}
+
+DataStatus DataPlane::status() {
+  DataStatus status;
+  status.shards_owned = dispatch_.owned();
+  status.entities = hosts_.entities();
+  status.sessions = front_.size();
+  status.pending_asks = dispatch_.pending();
+  status.settled = dispatch_.settled();
+  for (std::size_t i = 0; i < kCountNames.size(); ++i) {
+    status.counters[std::string(kCountNames[i])] = context_.counts[i];
+  }
+  const DataConfig& config = context_.config;
+  status.counters["held_messages"] = dispatch_.held();
+  status.counters["held_messages_limit"] = config.buffered_messages;
+  status.counters["pending_asks"] = dispatch_.pending();
+  status.counters["pending_asks_limit"] = config.pending_asks;
+  status.counters["link_waiting"] = links_.waiting();
+  status.counters["link_waiting_limit"] = std::uint64_t{config.peer_credit} * links_.size();
+  status.counters["sessions"] = front_.size();
+  status.counters["sessions_limit"] = config.sessions;
+  status.counters["peer_sessions"] = peers_.size();
+  return status;
+}
+
+}  // namespace shardbus::runtime

@@ -1,0 +1,88 @@
+// The data plane of one node: sessions, links, routing, shards and entities as one object.
+//
+// Pure of threads, clocks and sockets: frames come in with the time of the pass, frames go out
+// through WirePort. The real node calls it under the link's lock, the simulator from its event
+// queue. A pass is `begin(now)`, any number of events, `end()`.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/data/context.hpp"
+#include "runtime/data/dispatch.hpp"
+#include "runtime/data/front_door.hpp"
+#include "runtime/data/hosts.hpp"
+#include "runtime/data/links.hpp"
+#include "runtime/data/peer_door.hpp"
+
+namespace shardbus::runtime {
+
+// Figures for operators, taken at one instant.
+struct DataStatus {
+  std::uint64_t shards_owned = 0;
+  std::uint64_t entities = 0;
+  std::uint64_t sessions = 0;
+  std::uint64_t pending_asks = 0;
+  bool settled = false;
+  std::map<std::string, std::uint64_t> counters;  // totals, then gauges with their limits
+};
+
+class DataPlane {
+ public:
+  DataPlane(DataConfig config, WirePort& wire, DataListener& listener,
+            std::weak_ptr<Messenger> messenger, Executor* executor);
+
+  void begin(Time now) {
+    context_.now = now;
+    if (born_ == Time{}) born_ = now;
+  }
+  // Runs what became ready, sees to deadlines, and flushes every batch.
+  void end();
+  // Call `begin`/`end` again by then even if nothing comes in.
+  [[nodiscard]] Time next_deadline();
+
+  // --- calls of this process; a pass must be open ---
+  Errc tell(const Outgoing& message);
+  void ask(const Outgoing& message, milliseconds timeout, ReplyCallback done);
+  void answer(const ReplyAddress& to, const ReplyView& reply);
+  Errc host(EntityType type) { return hosts_.host(std::move(type)); }
+  // Ends every pending ask of this process.
+  void abandon(Errc code, std::string_view text);
+
+  // --- the control loop ---
+  void set_cluster_id(std::uint64_t id) { context_.cluster_id = id; }
+  void connect(const NodeInfo& node) { links_.open(node); }
+  void disconnect(NodeKey node, bool dead);
+
+  // Gives up every link and session: the sockets stay.
+  void disconnect_all();
+  // Counts and logs a tell that was refused after its caller had gone on.
+  void report_tell(Errc outcome, const Outgoing& message);
+
+  [[nodiscard]] const DataConfig& config() const { return context_.config; }
+  [[nodiscard]] milliseconds uptime() const {
+    return std::chrono::duration_cast<milliseconds>(context_.now - born_);
+  }
+  [[nodiscard]] FrontDoor& front() { return front_; }
+  [[nodiscard]] PeerDoor& peers() { return peers_; }
+  [[nodiscard]] Links& links() { return links_; }
+  [[nodiscard]] Dispatch& dispatch() { return dispatch_; }
+  [[nodiscard]] const Dispatch& dispatch() const { return dispatch_; }
+  [[nodiscard]] DataStatus status();
+  [[nodiscard]] bool in_user_code() const { return hosts_.in_user_code(); }
+
+ private:
+  DataContext context_;
+  Links links_;
+  FrontDoor front_;
+  PeerDoor peers_;
+  Dispatch dispatch_;
+  Hosts hosts_;
+  Time next_tick_{};
+  Time born_{};
+};
+
+}  // namespace shardbus::runtime

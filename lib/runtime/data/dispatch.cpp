@@ -1,0 +1,428 @@
+// Messages that enter the cluster here, their routes, and their answers.
+#include "runtime/data/dispatch.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "runtime/data/front_door.hpp"
+#include "runtime/data/hosts.hpp"
+#include "runtime/data/links.hpp"
+
+namespace shardbus::runtime {
+namespace {
+
+constexpr std::string_view kAdminType = "$node";
+constexpr std::uint32_t kCallbackDepthMax = 4;
+constexpr Duration kFenceRetry = std::chrono::milliseconds(100);
+
+}  // namespace
+
+Dispatch::Dispatch(DataContext& context) : context_(context), asks_(context.config.pending_asks) {}
+
+Type* Dispatch::find_type(std::string_view name) {
+  if (last_type_ != nullptr && last_type_->name == name) return last_type_;
+  const auto found = std::find_if(types_.begin(), types_.end(),
+                                  [name](const Type& type) { return type.name == name; });
+  if (found == types_.end()) return nullptr;
+  last_type_ = &*found;
+  return last_type_;
+}
+
+Type& Dispatch::add_type(std::string_view name, std::uint32_t shard_count) {
+  if (Type* known = find_type(name)) return *known;
+  Type& type = types_.emplace_back();
+  type.name = name;
+  type.index = static_cast<std::uint32_t>(types_.size() - 1);
+  type.shard_count = shard_count;
+  type.shards.reserve(shard_count);
+  for (std::uint32_t i = 0; i < shard_count; ++i) {
+    type.shards.emplace_back(context_.self(), context_.config.buffered_messages);
+  }
+  const auto waiting = unknown_.find(name);
+  if (waiting != unknown_.end()) {
+    std::deque<HeldMessage> queue = std::move(waiting->second);
+    unknown_.erase(waiting);
+    held_total_ -= queue.size();
+    for (const HeldMessage& held : queue) resubmit(held);
+  }
+  return type;
+}
+
+Errc Dispatch::submit_tell(const wire::Message& told) {
+  wire::Message message = told;
+  if (message.type.starts_with('$')) return Errc::no_such_type;
+  Type* type = find_type(message.type);
+  if (type == nullptr) {
+    return hold(unknown_[std::string(message.type)], message, 0,
+                context_.now + context_.config.unknown_type_wait);
+  }
+  Shard& shard = type->shards[shard_of(message.id, type->shard_count).value];
+  return route(*type, shard, message, 0, kNever);
+}
+
+void Dispatch::submit_ask(wire::Message message, Time deadline, AskOrigin origin) {
+  Asks::Ask ask{std::move(origin), kNoNode, 0, ShardId{}, deadline};
+  if (asks_.full()) {
+    return fail(std::move(ask), Errc::overloaded,
+                "pending asks are at their limit of " + std::to_string(asks_.limit()));
+  }
+  const std::uint64_t slot = asks_.open(std::move(ask));
+  message.correlation = {{}, context_.self(), slot};
+  Errc outcome = Errc::ok;
+  if (message.type.starts_with('$')) {
+    outcome = route_admin(message, slot);
+  } else if (Type* type = find_type(message.type)) {
+    Shard& shard = type->shards[shard_of(message.id, type->shard_count).value];
+    outcome = route(*type, shard, message, slot, deadline);
+  } else {
+    outcome = hold(unknown_[std::string(message.type)], message, slot,
+                   std::min(deadline, context_.now + context_.config.unknown_type_wait));
+  }
+  if (outcome == Errc::ok) return;
+  if (auto refused = asks_.close(slot)) fail(std::move(*refused), outcome, message.type);
+}
+
+// Sends now, or holds behind what is held already.
+Errc Dispatch::route(Type& type, Shard& shard, wire::Message& message, std::uint64_t slot,
+                     Time deadline) {
+  if (!shard.held.empty() || !shard.route.may_send()) {
+    return hold(shard.held, message, slot, deadline);
+  }
+  const NodeKey via = shard.route.via();
+  shard.route.sent();
+  message.generation = shard.route.generation();
+  if (slot != 0) {
+    if (Asks::Ask* ask = asks_.find(slot)) ask->target = via;
+  }
+  if (via == context_.self()) {
+    const auto index = static_cast<std::uint32_t>(&shard - type.shards.data());
+    arrive(type, ShardId{index}, via.value, message, deadline);
+    return Errc::ok;
+  }
+  context_.count(Count::forwarded);
+  if (context_.links->send(via, message)) return Errc::ok;
+  return context_.links->knows(via) ? Errc::overloaded : Errc::unreachable;
+}
+
+Errc Dispatch::hold(std::deque<HeldMessage>& queue, const wire::Message& message,
+                    std::uint64_t slot, Time deadline) {
+  if (held_total_ >= context_.config.buffered_messages) return Errc::overloaded;
+  HeldMessage held{{}, slot, deadline};
+  wire::encode(held.envelope, message);
+  queue.push_back(std::move(held));
+  ++held_total_;
+  return Errc::ok;
+}
+
+void Dispatch::arrive(Type& type, ShardId id, std::uint64_t sender, const wire::Message& message,
+                      Time deadline) {
+  Shard& shard = type.shards[id.value];
+  const wire::Correlation& port = message.correlation;
+  switch (shard.region.arrive(sender, message.generation)) {
+    case core::Region::Verdict::deliver:
+      context_.hosts->deliver(type, id, sender, message, deadline);
+      return;
+    case core::Region::Verdict::park: {
+      core::Parked parked{sender, message.generation, {}, deadline, port.node, port.slot};
+      wire::encode(parked.envelope, message);
+      core::Region::Outputs outputs;
+      shard.region.park(std::move(parked), outputs);
+      return carry_out(type, id, outputs);
+    }
+    case core::Region::Verdict::overflow:
+      return refuse(port.node, port.slot, Errc::overloaded, "the shard's hand-over buffer is full");
+    case core::Region::Verdict::stale:
+      context_.count(Count::stale_messages);
+      return refuse(port.node, port.slot, Errc::stale_owner, "overtaken by a newer route");
+    case core::Region::Verdict::not_here:
+      return refuse(port.node, port.slot, Errc::stale_owner, "the shard is not on this node");
+  }
+}
+
+Dispatch::Direct Dispatch::submit_direct(std::uint64_t sender, wire::Message message, Time deadline,
+                                         AskOrigin& origin, wire::Moved* moved) {
+  Type* type = find_type(message.type);
+  if (type == nullptr) return Direct::not_here;
+  const ShardId id = shard_of(message.id, type->shard_count);
+  Shard& shard = type->shards[id.value];
+  const RegionState state = shard.region.state();
+  if (state == RegionState::none || state == RegionState::frozen) {
+    if (moved != nullptr && shard.route.owner() != kNoNode) {
+      moved->shard = {type->name, id};
+      moved->entry = {shard.route.owner(), shard.route.generation()};
+    }
+    return Direct::not_here;
+  }
+  if (message.kind == wire::Kind::ask) {
+    Asks::Ask ask{std::move(origin), context_.self(), type->index, id, deadline};
+    if (asks_.full()) {
+      fail(std::move(ask), Errc::overloaded, "pending asks are at their limit");
+      return Direct::taken;
+    }
+    const std::uint64_t slot = asks_.open(std::move(ask));
+    message.correlation = {{}, context_.self(), slot};
+  }
+  if (state == RegionState::forward && moved != nullptr) {
+    moved->shard = {type->name, id};
+    moved->entry = {shard.region.other(), shard.region.generation()};
+  }
+  arrive(*type, id, sender, message, deadline);
+  return Direct::taken;
+}
+
+// --- answers ---
+
+void Dispatch::answer(NodeKey node, std::uint64_t slot, const ReplyView& reply) {
+  if (node == kNoNode) return;
+  if (node == context_.self()) {
+    if (auto ask = asks_.close(slot)) return complete(std::move(*ask), reply);
+    context_.count(Count::late_answers);
+    return;
+  }
+  const wire::Reply envelope{
+      {{}, node, slot}, static_cast<std::uint16_t>(reply.error), reply.text, reply.payload};
+  if (!context_.links->send(node, envelope)) context_.count(Count::late_answers);
+}
+
+void Dispatch::on_reply(const wire::Reply& reply) {
+  answer(reply.correlation.node, reply.correlation.slot,
+         {static_cast<Errc>(reply.code), reply.text, reply.payload});
+}
+
+void Dispatch::complete(Asks::Ask&& ask, const ReplyView& reply) {
+  context_.count(reply.ok() ? Count::replies : Count::errors_answered);
+  AskOrigin& origin = ask.origin;
+  if (origin.callback) {
+    if (callback_depth_ < kCallbackDepthMax) return call_back(origin.callback, reply);
+    deferred_.push_back({std::move(origin.callback), reply.error, std::string(reply.text),
+                         std::string(reply.payload)});
+    return;
+  }
+  if (origin.session != 0) return context_.front->answer(origin.session, origin.opaque, reply);
+  answer(origin.node, origin.slot, reply);
+}
+
+void Dispatch::call_back(ReplyCallback& callback, const ReplyView& reply) {
+  const Hosts::UserCode mark(*context_.hosts);
+  ++callback_depth_;
+  try {
+    callback(reply);
+  } catch (const std::exception& error) {
+    context_.listener->log(LogLevel::error, "api.callback_threw",
+                           "error=" + std::string(error.what()));
+  }
+  --callback_depth_;
+}
+
+void Dispatch::run_deferred() {
+  while (!deferred_.empty()) {
+    Deferred next = std::move(deferred_.front());
+    deferred_.pop_front();
+    call_back(next.callback, {next.error, next.text, next.payload});
+  }
+}
+
+void Dispatch::abandon(Errc code, std::string_view text) {
+  asks_.close_if([](const Asks::Ask&) { return true; },
+                 [&](Asks::Ask&& ask) { fail(std::move(ask), code, text); });
+  run_deferred();
+}
+
+void Dispatch::fail(Asks::Ask&& ask, Errc code, std::string_view text) {
+  complete(std::move(ask), {code, text, {}});
+}
+
+void Dispatch::refuse(NodeKey asker, std::uint64_t slot, Errc code, std::string_view text) {
+  if (asker != kNoNode) return answer(asker, slot, {code, text, {}});
+  context_.count(Count::tells_dropped);
+  context_.listener->log(
+      LogLevel::warn, "delivery.tell_dropped",
+      "reason=" + std::string(error_info(code).name) + " text=" + std::string(text));
+}
+
+std::uint64_t Dispatch::open_relay(NodeKey node, std::uint64_t slot, NodeKey target,
+                                   Time deadline) {
+  if (asks_.full()) return 0;
+  Asks::Ask ask;
+  ask.origin.node = node;
+  ask.origin.slot = slot;
+  ask.target = target;
+  ask.deadline = deadline;
+  return asks_.open(std::move(ask));
+}
+
+void Dispatch::fail_target(NodeKey target, Errc code, std::string_view text) {
+  asks_.close_if([target](const Asks::Ask& ask) { return ask.target == target; },
+                 [&](Asks::Ask&& ask) { fail(std::move(ask), code, text); });
+}
+
+// --- administration ---
+
+Errc Dispatch::route_admin(const wire::Message& message, std::uint64_t slot) {
+  if (message.type != kAdminType) return Errc::no_such_type;
+  if (message.id.empty() || message.id == context_.config.self.name) {
+    if (Asks::Ask* ask = asks_.find(slot)) ask->target = context_.self();
+    on_admin(message, context_.self(), slot);
+    return Errc::ok;
+  }
+  const NodeKey node = context_.links->find_by_name(message.id);
+  if (node == kNoNode) return Errc::no_such_node;
+  if (Asks::Ask* ask = asks_.find(slot)) ask->target = node;
+  return context_.links->send(node, message) ? Errc::ok : Errc::overloaded;
+}
+
+void Dispatch::on_admin(const wire::Message& message, NodeKey asker, std::uint64_t slot) {
+  context_.listener->on_admin(
+      {asker, slot, std::string(message.method), std::string(message.payload)});
+}
+
+// --- routes ---
+
+void Dispatch::act(Type& type, ShardId id, core::Route::Step step) {
+  if (step.send_fence) send_fence(type, id);
+  if (step.release) release(type, id);
+}
+
+void Dispatch::release(Type& type, ShardId id) {
+  Shard& shard = type.shards[id.value];
+  // Each message goes on while the route stays open; one that closes it again leaves the rest held.
+  while (!shard.held.empty() && shard.route.may_send()) {
+    const HeldMessage held = std::move(shard.held.front());
+    std::deque<HeldMessage> rest = std::exchange(shard.held, {});
+    rest.pop_front();
+    --held_total_;
+    resubmit(held);
+    for (HeldMessage& newer : shard.held) rest.push_back(std::move(newer));
+    shard.held = std::move(rest);
+  }
+}
+
+void Dispatch::resubmit(const HeldMessage& held) {
+  if (held.slot != 0 && asks_.find(held.slot) == nullptr) return;  // ended meanwhile
+  std::string_view rest = held.envelope;
+  wire::Envelope envelope;
+  if (wire::next_envelope(rest, envelope) != Errc::ok) return;
+  if (envelope.kind == wire::Kind::fence) {
+    wire::Fence fence;
+    if (wire::decode(envelope, fence) == Errc::ok) on_client_fence(0, fence);
+    return;
+  }
+  wire::Message& message = envelope.message;
+  Type* type = find_type(message.type);
+  if (type == nullptr) return;
+  if (held.slot != 0 && held.deadline != kNever) {
+    const auto left = std::chrono::duration_cast<milliseconds>(held.deadline - context_.now);
+    message.time_left_ms = static_cast<std::uint32_t>(std::max<std::int64_t>(left.count(), 1));
+  }
+  Shard& shard = type->shards[shard_of(message.id, type->shard_count).value];
+  const Errc outcome = route(*type, shard, message, held.slot, held.deadline);
+  if (outcome != Errc::ok) refuse(message.correlation.node, held.slot, outcome, message.type);
+}
+
+void Dispatch::send_fence(Type& type, ShardId id) {
+  Shard& shard = type.shards[id.value];
+  fenced_.emplace_back(type.index, id);
+  next_fence_check_ = std::min(next_fence_check_, context_.now + kFenceRetry);
+  wire::Fence fence;
+  fence.shard = {type.name, id};
+  fence.id = shard.route.fence_id();
+  fence.sender = context_.self().value;
+  fence.generation = shard.route.generation();
+  fence.target = shard.route.owner();
+  if (shard.route.via() == context_.self()) return on_fence(context_.self(), fence);
+  (void)context_.links->send(shard.route.via(), fence);
+}
+
+void Dispatch::on_client_fence(std::uint64_t session, const wire::Fence& fence) {
+  (void)session;
+  Type* type = find_type(fence.shard.type);
+  if (type == nullptr || fence.shard.shard.value >= type->shard_count) return;
+  Shard& shard = type->shards[fence.shard.shard.value];
+  const RegionState state = shard.region.state();
+  if (state != RegionState::none && state != RegionState::frozen) {
+    return on_fence(context_.self(), fence);
+  }
+  // The client's earlier messages went on from here under our own name: so does its fence.
+  if (!shard.held.empty() || !shard.route.may_send()) {
+    HeldMessage held{{}, 0, kNever};
+    wire::encode(held.envelope, fence);
+    shard.held.push_back(std::move(held));
+    ++held_total_;
+    return;
+  }
+  (void)context_.links->send(shard.route.via(), fence);
+}
+
+// --- time ---
+
+void Dispatch::expire_held(std::deque<HeldMessage>& queue, Errc code) {
+  std::erase_if(queue, [&](HeldMessage& held) {
+    if (held.deadline > context_.now) return false;
+    --held_total_;
+    if (held.slot == 0) {
+      refuse(kNoNode, 0, code, "");
+    } else if (auto ask = asks_.close(held.slot)) {
+      fail(std::move(*ask), code, "");
+    }
+    return true;
+  });
+}
+
+void Dispatch::tick() {
+  if (!unknown_.empty()) {
+    for (auto& [name, queue] : unknown_) expire_held(queue, Errc::no_such_type);
+    std::erase_if(unknown_, [](const auto& entry) { return entry.second.empty(); });
+  }
+  asks_.expire(context_.now, [this](Asks::Ask&& ask) {
+    const bool sent = ask.target != kNoNode;
+    fail(std::move(ask), sent ? Errc::timeout : Errc::expired, "");
+  });
+  if (next_fence_check_ <= context_.now) {
+    next_fence_check_ = kNever;
+    for (const auto& [index, id] : std::exchange(fenced_, {})) {
+      Type& type = types_[index];
+      if (type.shards[id.value].route.fence_id() != 0) send_fence(type, id);
+    }
+  }
+  if (held_total_ == 0) return;
+  core::Region::Outputs outputs;
+  for (Type& type : types_) {
+    for (std::uint32_t i = 0; i < type.shard_count; ++i) {
+      if (type.shards[i].region.parked() == 0) continue;
+      type.shards[i].region.expire(context_.now, outputs);
+      carry_out(type, ShardId{i}, outputs);
+      outputs.clear();
+    }
+  }
+}
+
+Time Dispatch::next_deadline() {
+  Time next = std::min(asks_.next_deadline(context_.now), next_fence_check_);
+  for (const auto& [name, queue] : unknown_) {
+    if (!queue.empty()) next = std::min(next, queue.front().deadline);
+  }
+  return next;
+}
+
+std::size_t Dispatch::owned() const {
+  std::size_t total = 0;
+  for (const Type& type : types_) {
+    for (const Shard& shard : type.shards) total += shard.region.owns() ? 1 : 0;
+  }
+  return total;
+}
+
+bool Dispatch::settled() const {
+  for (const Type& type : types_) {
+    for (const Shard& shard : type.shards) {
+      const RegionState state = shard.region.state();
+      const bool moving = shard.region.stopping() || state == RegionState::sending ||
+                          state == RegionState::incoming;
+      if (moving || !shard.route.may_send()) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace shardbus::runtime

@@ -1,0 +1,182 @@
+// Routing of one node: entity types and their shards, where each message goes, and the asks that
+// wait for an answer.
+//
+// For every message that enters the cluster here (from a client, a worker, a handler, the API) this
+// node is the sender that the handoff rules speak of.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/hash.hpp"
+#include "core/delivery/pending_asks.hpp"
+#include "core/delivery/route.hpp"
+#include "core/region/region.hpp"
+#include "runtime/data/context.hpp"
+#include "shardbus/message.hpp"
+#include "wire/codec.hpp"
+
+namespace shardbus::runtime {
+
+// Who asked. Exactly one of: a session of the front door, a callback of this process, or another
+// address (asks that a worker runs for us).
+struct AskOrigin {
+  ReplyCallback callback;
+  std::uint64_t session = 0;  // front session number; 0: none
+  std::string opaque;         // its correlation, raw
+  NodeKey node;               // else: reply address to pass the answer on to
+  std::uint64_t slot = 0;
+};
+using Asks = core::PendingAsks<AskOrigin>;
+
+// A message that waits at its sender: for an owner, or for a fence.
+struct HeldMessage {
+  std::string envelope;
+  std::uint64_t slot = 0;  // 0: a tell
+  Time deadline = kNever;
+};
+
+struct Shard {
+  Shard(NodeKey self, std::uint32_t limit) : region(self, limit) {}
+  core::Route route;
+  core::Region region;
+  std::deque<HeldMessage> held;
+};
+
+struct Type {
+  std::string name;
+  std::uint32_t index = 0;
+  std::uint32_t shard_count = 0;
+  std::vector<Shard> shards;
+};
+
+// One message for Dispatch::submit. The message's correlation is set by it.
+struct Submission {
+  wire::Message message;
+  Time deadline = kNever;
+};
+
+class Dispatch {
+ public:
+  explicit Dispatch(DataContext& context);
+
+  // --- messages that enter the cluster here ---
+  Errc submit_tell(const wire::Message& message);
+  // Always ends the ask exactly once through its origin, also when it is refused at once.
+  void submit_ask(wire::Message message, Time deadline, AskOrigin origin);
+  // A smart client's message: it is a sender of its own. False: nothing is known of the shard here.
+  enum class Direct : std::uint8_t { taken, not_here };
+  Direct submit_direct(std::uint64_t sender, wire::Message message, Time deadline,
+                       AskOrigin& origin, wire::Moved* moved);
+  // An answer to an address, from a handler or a worker.
+  void answer(NodeKey node, std::uint64_t slot, const ReplyView& reply);
+
+  // --- from other nodes ---
+  void on_node_message(NodeKey from, const wire::Message& message, std::string_view raw);
+  void on_reply(const wire::Reply& reply);
+  void on_node_envelope(NodeKey from, const wire::Envelope& envelope);
+  void on_link_broken(NodeKey node);
+  void on_link_ready(NodeKey node);
+  void on_peer_session_replaced(NodeKey node);
+
+  // --- from the control loop ---
+  void on_table(const AllocationTable& table);
+  void on_region_command(NodeKey from, const ControlMessage& command);
+  // A node is gone for good (an incarnation never comes back): proven dead, removed, or left.
+  void on_gone(NodeKey node, std::string_view why);
+
+  // --- from hosts ---
+  Type& add_type(std::string_view name, std::uint32_t shard_count);
+  void on_stopped(Type& type, ShardId shard, std::vector<core::SavedEntity> states,
+                  std::vector<core::Parked> unstarted);
+  // Answers a message's asker with an error, or counts the tell.
+  void refuse(NodeKey asker, std::uint64_t slot, Errc code, std::string_view text);
+  // Opens a slot whose answer is passed on; 0 if the limit is reached.
+  std::uint64_t open_relay(NodeKey node, std::uint64_t slot, NodeKey target, Time deadline);
+  void close_relay(std::uint64_t slot) { (void)asks_.close(slot); }
+  void fail_target(NodeKey target, Errc code, std::string_view text);
+  void forget_sender(std::uint64_t sender);
+  // A client's fence (PROTOCOL.md "Smart clients").
+  void on_client_fence(std::uint64_t session, const wire::Fence& fence);
+
+  // Answers that came deep inside user code and were put off to keep the stack flat.
+  void run_deferred();
+  [[nodiscard]] bool has_deferred() const { return !deferred_.empty(); }
+  // Ends every pending ask.
+  void abandon(Errc code, std::string_view text);
+
+  void tick();
+  [[nodiscard]] Time next_deadline();
+
+  Type* find_type(std::string_view name);
+  [[nodiscard]] const std::deque<Type>& types() const { return types_; }
+  [[nodiscard]] const AllocationTable& table() const { return table_; }
+  [[nodiscard]] std::size_t pending() const { return asks_.size(); }
+  [[nodiscard]] std::uint64_t late() const { return asks_.late(); }
+  [[nodiscard]] std::size_t held() const { return held_total_; }
+  [[nodiscard]] std::size_t owned() const;
+  [[nodiscard]] bool settled() const;  // every known shard has an owner and no move is open here
+  [[nodiscard]] RegionReport report(Term term, NodeKey claimant) const;
+
+ private:
+  Errc route(Type& type, Shard& shard, wire::Message& message, std::uint64_t slot, Time deadline);
+  Errc hold(std::deque<HeldMessage>& queue, const wire::Message& message, std::uint64_t slot,
+            Time deadline);
+  void arrive(Type& type, ShardId id, std::uint64_t sender, const wire::Message& message,
+              Time deadline);
+  void act(Type& type, ShardId id, core::Route::Step step);
+  void release(Type& type, ShardId id);
+  void resubmit(const HeldMessage& held);
+  void send_fence(Type& type, ShardId id);
+  void on_fence(NodeKey from, const wire::Fence& fence);
+  void on_fence_ok(const wire::FenceOk& answer);
+  void on_moved(const wire::Moved& moved);
+  void tell_moved(NodeKey asker, std::uint64_t slot, Type& type, ShardId id,
+                  const TableEntry& entry);
+  void on_stream_envelope(NodeKey from, const wire::Envelope& envelope);
+  void carry_out(Type& type, ShardId id, core::Region::Outputs& outputs);
+  void send_item(Type& type, ShardId id, core::SendItem& send);
+  void answer_coordinator(Type& type, ShardId id, const core::AnswerCoordinator& answer);
+  void deliver_parked(Type& type, ShardId id, const core::Parked& parked);
+  void pass_fence(Type& type, ShardId id, NodeKey to, const core::PassingFence& fence);
+  void complete(Asks::Ask&& ask, const ReplyView& reply);
+  void call_back(ReplyCallback& callback, const ReplyView& reply);
+  void fail(Asks::Ask&& ask, Errc code, std::string_view text);
+  void on_admin(const wire::Message& message, NodeKey asker, std::uint64_t slot);
+  Errc route_admin(const wire::Message& message, std::uint64_t slot);
+  void expire_held(std::deque<HeldMessage>& queue, Errc code);
+  [[nodiscard]] Time deadline_of(const wire::Message& message) const {
+    return message.time_left_ms == 0 ? kNever : context_.now + milliseconds(message.time_left_ms);
+  }
+
+  DataContext& context_;
+  std::deque<Type> types_;  // stable addresses
+  Type* last_type_ = nullptr;
+  struct Deferred {
+    ReplyCallback callback;
+    Errc error = Errc::ok;
+    std::string text;
+    std::string payload;
+  };
+
+  Asks asks_;
+  std::deque<Deferred> deferred_;
+  std::uint32_t callback_depth_ = 0;
+  std::map<std::string, std::deque<HeldMessage>, std::less<>> unknown_;  // no such type yet
+  std::size_t held_total_ = 0;
+  AllocationTable table_;
+  std::set<NodeKey> gone_;  // a table may name them a little longer
+  Term highest_term_;
+  NodeKey coordinator_;  // whoever commanded last
+  Time next_fence_check_ = kNever;
+  std::vector<std::pair<std::uint32_t, ShardId>> fenced_;  // shards with an open fence
+};
+
+}  // namespace shardbus::runtime

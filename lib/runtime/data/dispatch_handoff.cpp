@@ -1,0 +1,123 @@
+// Handoffs: carrying out what a region decided, and the stream that comes in.
+#include <utility>
+
+#include "runtime/data/dispatch.hpp"
+#include "runtime/data/hosts.hpp"
+#include "runtime/data/links.hpp"
+#include "runtime/data/stream_items.hpp"
+
+namespace shardbus::runtime {
+namespace {
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
+
+}  // namespace
+
+void Dispatch::on_stopped(Type& type, ShardId id, std::vector<core::SavedEntity> states,
+                          std::vector<core::Parked> unstarted) {
+  core::Region::Outputs outputs;
+  type.shards[id.value].region.on_stopped(std::move(states), std::move(unstarted), outputs);
+  carry_out(type, id, outputs);
+}
+
+void Dispatch::carry_out(Type& type, ShardId id, core::Region::Outputs& outputs) {
+  for (core::RegionOutput& output : outputs) {
+    std::visit(
+        Overloaded{
+            [&](core::StopEntities&) { context_.hosts->stop(type, id); },
+            [&](core::SendItem& o) { send_item(type, id, o); },
+            [&](core::AckStream& o) {
+              wire::StreamEnd ack{{type.name, id}, o.generation, o.index, context_.self()};
+              std::string envelope;
+              wire::encode(envelope, ack, wire::Kind::stream_ack);
+              (void)context_.links->send_raw(o.to, envelope, false);
+            },
+            [&](core::AnswerCoordinator& o) { answer_coordinator(type, id, o); },
+            [&](core::AnswerFence& o) {
+              const wire::FenceOk answer{{type.name, id}, o.fence.id, o.fence.sender,
+                                         o.generation,    o.node,     o.lost};
+              if (o.fence.origin == context_.self()) return on_fence_ok(answer);
+              (void)context_.links->send(o.fence.origin, answer);
+            },
+            [&](core::SendOwnFence& o) { pass_fence(type, id, o.via, o.fence); },
+            [&](core::PassFence& o) { pass_fence(type, id, o.to, o.fence); },
+            [&](core::RestoreEntity& o) { context_.hosts->restore(type, id, std::move(o.entity)); },
+            [&](core::DeliverParked& o) { deliver_parked(type, id, o.message); },
+            [&](core::FailParked& o) { refuse(o.message.asker, o.message.slot, o.code, ""); },
+            [&](core::DropEntities&) {
+              context_.count(Count::shards_fenced);
+              context_.listener->log(LogLevel::warn, "region.fenced",
+                                     "type=" + type.name + " shard=" + std::to_string(id.value));
+              context_.hosts->drop(type, id);
+            },
+        },
+        output);
+  }
+}
+
+void Dispatch::deliver_parked(Type& type, ShardId id, const core::Parked& parked) {
+  std::string_view rest = parked.envelope;
+  wire::Envelope envelope;
+  if (wire::next_envelope(rest, envelope) != Errc::ok) {
+    context_.count(Count::malformed_frames);
+    return refuse(parked.asker, parked.slot, Errc::malformed, "");
+  }
+  context_.hosts->deliver(type, id, parked.sender, envelope.message, parked.deadline);
+}
+
+// A fence that goes on keeps the node to which the answer is due.
+void Dispatch::pass_fence(Type& type, ShardId id, NodeKey to, const core::PassingFence& fence) {
+  wire::Fence envelope;
+  envelope.shard = {type.name, id};
+  envelope.id = fence.id;
+  envelope.sender = fence.sender;
+  envelope.generation = fence.generation;
+  envelope.target = fence.target;
+  envelope.reply = {{}, fence.origin, 0};
+  (void)context_.links->send(to, envelope);
+}
+
+void Dispatch::send_item(Type& type, ShardId id, core::SendItem& send) {
+  if (const auto* parked = std::get_if<core::Parked>(&send.item)) {
+    // Whoever waits for the answer must hear of the next node's death, not of ours. The new owner
+    // is named only once it has acknowledged (rule 13).
+    const bool acknowledged = type.shards[id.value].region.state() == RegionState::forward;
+    tell_moved(parked->asker, parked->slot, type, id,
+               {send.next, acknowledged ? send.generation : Generation{}});
+  }
+  std::string envelope;
+  write_stream_item(envelope, {type.name, id}, type.shard_count, send, context_);
+  context_.links->send_stream(send.next, envelope);
+}
+
+void Dispatch::on_stream_envelope(NodeKey from, const wire::Envelope& envelope) {
+  std::optional<StreamInput> input = read_stream_item(envelope, context_.now);
+  if (!input.has_value()) return context_.count(Count::malformed_frames);
+  Type* type = input->shard_count > 0 ? &add_type(input->name.type, input->shard_count)
+                                      : find_type(input->name.type);
+  const ShardId id = input->name.shard;
+  if (type == nullptr || id.value >= type->shard_count) return;
+  core::Region& region = type->shards[id.value].region;
+  core::Region::Outputs outputs;
+  if (envelope.kind == wire::Kind::stream_ack) {
+    region.on_ack(from, input->generation, outputs);
+  } else {
+    region.on_item(from, input->generation, input->index, std::move(input->item), outputs);
+  }
+  carry_out(*type, id, outputs);
+}
+
+void Dispatch::answer_coordinator(Type& type, ShardId id, const core::AnswerCoordinator& answer) {
+  RegionAnswer message{answer.kind, {type.name, id}, answer.generation, context_.self()};
+  if (coordinator_ == context_.self()) {
+    return context_.listener->on_control(coordinator_, std::move(message));
+  }
+  if (coordinator_ != kNoNode) (void)context_.links->send_control(coordinator_, message);
+}
+
+}  // namespace shardbus::runtime

@@ -1,0 +1,247 @@
+// What other nodes and the coordinator say: messages, fences, moves, deaths.
+#include <algorithm>
+#include <utility>
+
+#include "runtime/data/dispatch.hpp"
+#include "runtime/data/front_door.hpp"
+#include "runtime/data/hosts.hpp"
+#include "runtime/data/links.hpp"
+#include "runtime/data/peer_door.hpp"
+
+namespace shardbus::runtime {
+namespace {
+
+constexpr std::size_t kGoneMax = 1024;
+
+template <class... F>
+struct Overloaded : F... {
+  using F::operator()...;
+};
+template <class... F>
+Overloaded(F...) -> Overloaded<F...>;
+
+}  // namespace
+
+void Dispatch::on_node_message(NodeKey from, const wire::Message& message, std::string_view raw) {
+  (void)raw;
+  const wire::Correlation& port = message.correlation;
+  if (message.type.starts_with('$')) return on_admin(message, port.node, port.slot);
+  Type* type = find_type(message.type);
+  if (type == nullptr) {
+    return refuse(port.node, port.slot, Errc::stale_owner, "the type is not known on this node");
+  }
+  arrive(*type, shard_of(message.id, type->shard_count), from.value, message, deadline_of(message));
+}
+
+void Dispatch::on_node_envelope(NodeKey from, const wire::Envelope& envelope) {
+  const auto number = static_cast<int>(envelope.kind);
+  if (number >= 40 && number <= 45) return on_stream_envelope(from, envelope);
+  if (number >= 50 && number <= 63) {
+    ControlMessage message;
+    if (wire::decode(envelope, message) != Errc::ok) {
+      context_.count(Count::malformed_frames);
+      return;
+    }
+    // Commands for our regions too: the control loop judges the right of whoever commands.
+    return context_.listener->on_control(from, std::move(message));
+  }
+  if (envelope.kind == wire::Kind::fence) {
+    wire::Fence fence;
+    if (wire::decode(envelope, fence) == Errc::ok) return on_fence(from, fence);
+  } else if (envelope.kind == wire::Kind::fence_ok || envelope.kind == wire::Kind::path_lost) {
+    wire::FenceOk answer;
+    if (wire::decode(envelope, answer) == Errc::ok) return on_fence_ok(answer);
+  } else if (envelope.kind == wire::Kind::moved) {
+    wire::Moved moved;
+    if (wire::decode(envelope, moved) == Errc::ok) return on_moved(moved);
+  } else {
+    context_.count(Count::unknown_kinds);
+    return;
+  }
+  context_.count(Count::malformed_frames);
+}
+
+void Dispatch::on_fence(NodeKey from, const wire::Fence& fence) {
+  Type* type = find_type(fence.shard.type);
+  if (type == nullptr || fence.shard.shard.value >= type->shard_count) {
+    wire::FenceOk answer{fence.shard,      fence.id,     fence.sender,
+                         fence.generation, fence.target, false};
+    if (from == context_.self()) return on_fence_ok(answer);
+    (void)context_.links->send(from, answer);
+    return;
+  }
+  core::Region::Outputs outputs;
+  type->shards[fence.shard.shard.value].region.on_fence(
+      {fence.id, fence.sender, fence.generation, fence.target,
+       fence.reply.is_port() ? fence.reply.node : from},
+      outputs);
+  carry_out(*type, fence.shard.shard, outputs);
+}
+
+void Dispatch::on_fence_ok(const wire::FenceOk& answer) {
+  if (answer.sender != context_.self().value) return context_.front->on_fence_ok(answer);
+  Type* type = find_type(answer.shard.type);
+  if (type == nullptr || answer.shard.shard.value >= type->shard_count) return;
+  const ShardId id = answer.shard.shard;
+  Shard& shard = type->shards[id.value];
+  if (answer.id >= core::kOwnFenceIds) {
+    core::Region::Outputs outputs;
+    shard.region.on_own_fence(answer.id, outputs);
+    return carry_out(*type, id, outputs);
+  }
+  act(*type, id,
+      answer.lost ? shard.route.on_path_lost(answer.id)
+                  : shard.route.on_fence_ok(answer.id, answer.node, answer.generation));
+}
+
+void Dispatch::on_moved(const wire::Moved& moved) {
+  if (Asks::Ask* ask = asks_.find(moved.slot)) ask->target = moved.entry.owner;
+  if (!moved.entry.generation.known()) return;
+  Type* type = find_type(moved.shard.type);
+  if (type == nullptr || moved.shard.shard.value >= type->shard_count) return;
+  if (gone_.contains(moved.entry.owner)) return;
+  act(*type, moved.shard.shard, type->shards[moved.shard.shard.value].route.on_entry(moved.entry));
+}
+
+void Dispatch::tell_moved(NodeKey asker, std::uint64_t slot, Type& type, ShardId id,
+                          const TableEntry& entry) {
+  const wire::Moved moved{{type.name, id}, entry, {}, slot};
+  if (asker == context_.self()) return on_moved(moved);
+  if (asker != kNoNode) (void)context_.links->send(asker, moved);
+}
+
+// --- links and deaths ---
+
+void Dispatch::on_link_broken(NodeKey node) {
+  fail_target(node, Errc::unknown_outcome, "the connection to the owner's node broke");
+}
+
+void Dispatch::on_peer_session_replaced(NodeKey node) {
+  fail_target(node, Errc::unknown_outcome, "the owner's node greeted anew");
+}
+
+void Dispatch::on_link_ready(NodeKey node) {
+  core::Region::Outputs outputs;
+  for (Type& type : types_) {
+    for (std::uint32_t i = 0; i < type.shard_count; ++i) {
+      Shard& shard = type.shards[i];
+      shard.region.on_link_reset(node, outputs);
+      if (!outputs.empty()) carry_out(type, ShardId{i}, outputs);
+      outputs.clear();
+      act(type, ShardId{i}, shard.route.on_link_reset(node));
+    }
+  }
+}
+
+void Dispatch::on_gone(NodeKey node, std::string_view why) {
+  gone_.insert(node);
+  if (gone_.size() > kGoneMax) gone_.erase(gone_.begin());
+  context_.peers->close(node);
+  context_.links->close(node);
+  fail_target(node, Errc::unknown_outcome, why);
+  core::Region::Outputs outputs;
+  for (Type& type : types_) {
+    for (std::uint32_t i = 0; i < type.shard_count; ++i) {
+      Shard& shard = type.shards[i];
+      shard.region.on_dead(node, outputs);
+      if (!outputs.empty()) carry_out(type, ShardId{i}, outputs);
+      outputs.clear();
+      act(type, ShardId{i}, shard.route.on_dead(node));
+    }
+  }
+}
+
+// --- the coordinator ---
+
+void Dispatch::on_table(const AllocationTable& table) {
+  core::Region::Outputs outputs;
+  for (const TypeTable& rows : table.types) {
+    Type& type = add_type(rows.name, rows.shard_count);
+    if (type.shard_count != rows.shard_count) {
+      context_.listener->log(LogLevel::error, "allocation.config_mismatch",
+                             "type=" + rows.name +
+                                 " shard_count_here=" + std::to_string(type.shard_count) +
+                                 " shard_count_of_cluster=" + std::to_string(rows.shard_count));
+      continue;
+    }
+    for (std::uint32_t i = 0; i < rows.shard_count; ++i) {
+      Shard& shard = type.shards[i];
+      shard.region.on_table(rows.entries[i], outputs);
+      if (!outputs.empty()) carry_out(type, ShardId{i}, outputs);
+      outputs.clear();
+      if (gone_.contains(rows.entries[i].owner)) continue;
+      act(type, ShardId{i}, shard.route.on_entry(rows.entries[i]));
+    }
+  }
+  table_ = table;
+  context_.front->on_table();
+}
+
+void Dispatch::on_region_command(NodeKey from, const ControlMessage& command) {
+  if (const auto* request = std::get_if<ReportRequest>(&command)) {
+    highest_term_ = std::max(highest_term_, request->term);
+    coordinator_ = from;
+    RegionReport answer = report(request->term, request->claimant);
+    if (from == context_.self()) return context_.listener->on_control(from, std::move(answer));
+    (void)context_.links->send_control(from, answer);
+    return;
+  }
+  const auto run = [&](const ShardName& name, Generation generation, std::uint32_t shard_count,
+                       auto&& apply) {
+    if (generation.term < highest_term_) return context_.count(Count::stale_messages);
+    highest_term_ = generation.term;
+    coordinator_ = from;
+    Type* type = shard_count > 0 ? &add_type(name.type, shard_count) : find_type(name.type);
+    if (type == nullptr || name.shard.value >= type->shard_count) return;
+    core::Region::Outputs outputs;
+    apply(type->shards[name.shard.value].region, outputs);
+    carry_out(*type, name.shard, outputs);
+  };
+  std::visit(Overloaded{
+                 [&](const BeginHandoff& c) {
+                   run(c.shard, c.generation, 0,
+                       [&](auto& region, auto& out) { region.begin(c.generation, c.next, out); });
+                 },
+                 [&](const PrepareHandoff& c) {
+                   run(c.shard, c.generation, 0,
+                       [&](auto& region, auto& out) { region.prepare(c.generation, c.from, out); });
+                 },
+                 [&](const FreezeShard& c) {
+                   context_.peers->close(c.from);  // nothing of the old owner's stream counts now
+                   run(c.shard, c.generation, 0,
+                       [&](auto& region, auto& out) { region.freeze(c.generation, out); });
+                 },
+                 [&](const RehomeShard& c) {
+                   run(c.shard, c.generation, c.shard_count,
+                       [&](auto& region, auto& out) { region.rehome(c.generation, out); });
+                 },
+                 [](const auto&) {},
+             },
+             command);
+}
+
+RegionReport Dispatch::report(Term term, NodeKey claimant) const {
+  RegionReport answer{term, claimant, context_.self(), {}};
+  for (const Type& type : types_) {
+    for (std::uint32_t i = 0; i < type.shard_count; ++i) {
+      const core::Region& region = type.shards[i].region;
+      if (region.state() == RegionState::none) continue;
+      answer.shards.push_back({{type.name, ShardId{i}},
+                               type.shard_count,
+                               region.state(),
+                               region.generation(),
+                               region.other()});
+    }
+  }
+  std::sort(answer.shards.begin(), answer.shards.end(),
+            [](const auto& a, const auto& b) { return a.shard < b.shard; });
+  return answer;
+}
+
+void Dispatch::forget_sender(std::uint64_t sender) {
+  for (Type& type : types_) {
+    for (Shard& shard : type.shards) shard.region.forget_sender(sender);
+  }
+}
+
+}  // namespace shardbus::runtime

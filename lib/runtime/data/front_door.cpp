@@ -1,0 +1,512 @@
+#include "runtime/data/front_door.hpp"
+
+#include <algorithm>
+
+#include "runtime/data/hosts.hpp"
+#include "runtime/data/links.hpp"
+#include "shardbus/version.hpp"
+
+namespace shardbus::runtime {
+namespace {
+
+constexpr std::uint64_t kCreditBytes = std::uint64_t{16} << 20;
+constexpr std::size_t kUnsentBytesMax = std::size_t{8} << 20;
+constexpr std::uint32_t kStrikesMax = 1000;
+constexpr std::uint32_t kBadFramesMax = 16;
+constexpr Duration kTableDelay = std::chrono::milliseconds(10);
+constexpr Duration kImplicitIdle = std::chrono::seconds(60);
+constexpr milliseconds kLongestAsk{wire::kTimeLeftMsMax};
+
+}  // namespace
+
+FrontSession* FrontDoor::find(std::uint64_t number) {
+  if (last_ != nullptr && last_->number == number) return last_;
+  const auto found = by_number_.find(number);
+  if (found == by_number_.end()) return nullptr;
+  last_ = found->second;
+  return last_;
+}
+
+void FrontDoor::on_frame(std::uint32_t connection, bool delimited, std::string_view frame) {
+  const auto found = sessions_.find(connection);
+  FrontSession* session = found == sessions_.end() ? nullptr : found->second.get();
+  if (session != nullptr) session->heard = context_.now;
+  wire::Envelope envelope;
+  std::uint32_t count = 0;
+  while (!frame.empty()) {
+    const Errc outcome = wire::next_envelope(frame, envelope);
+    if (outcome == Errc::ok && ++count <= wire::kBatchMax) {
+      on_envelope(connection, delimited, session, envelope);
+      // A frame may close its own session (goodbye, too many strikes).
+      if (session == nullptr && count > 0 && !sessions_.contains(connection)) {
+        if (envelope.kind != wire::Kind::who) return;
+      }
+      continue;
+    }
+    context_.count(outcome == Errc::unknown_kind ? Count::unknown_kinds : Count::malformed_frames);
+    wire::Reply reply{envelope.correlation, static_cast<std::uint16_t>(outcome), "", {}};
+    if (outcome == Errc::malformed || outcome == Errc::ok) {
+      reply = {{}, static_cast<std::uint16_t>(Errc::malformed), "not a valid envelope", {}};
+      frame = {};
+    }
+    std::string answer;
+    wire::encode(answer, reply);
+    send_now(connection, delimited, answer);
+  }
+}
+
+void FrontDoor::on_bad_frame(std::uint32_t connection, std::size_t frames) {
+  context_.count(Count::bad_frames);
+  if (offenders_.size() > context_.config.sessions) offenders_.clear();
+  std::uint32_t& times = offenders_[connection];
+  ++times;
+  if (times == 1) {
+    std::string answer;
+    wire::encode(answer,
+                 wire::Reply{{},
+                             static_cast<std::uint16_t>(Errc::bad_frame),
+                             "a message is one frame, or an empty frame and one; this had " +
+                                 std::to_string(frames),
+                             {}});
+    send_now(connection, false, answer);
+  }
+  if (times < kBadFramesMax) return;
+  offenders_.erase(connection);
+  context_.count(Count::kicked);
+  const auto found = sessions_.find(connection);
+  if (found != sessions_.end()) return close(*found->second, true);
+  context_.wire->kick_front(connection);
+}
+
+void FrontDoor::on_envelope(std::uint32_t connection, bool delimited, FrontSession*& session,
+                            const wire::Envelope& envelope) {
+  if (envelope.kind == wire::Kind::hello) return on_hello(connection, delimited, session, envelope);
+  if (envelope.kind == wire::Kind::who) return send_here(connection, delimited);
+  if (session == nullptr) return on_stranger(connection, delimited, session, envelope);
+  session->delimited = delimited;
+  on_session_envelope(session, envelope);
+}
+
+void FrontDoor::on_stranger(std::uint32_t connection, bool delimited, FrontSession*& session,
+                            const wire::Envelope& envelope) {
+  const bool message = envelope.kind == wire::Kind::tell || envelope.kind == wire::Kind::ask;
+  if (!message || (envelope.message.flags & wire::kFlagGreeted) != 0) {
+    if (envelope.kind == wire::Kind::goodbye) return;
+    context_.count(Count::no_session);
+    std::string frame;
+    wire::encode_no_session(frame, static_cast<std::uint16_t>(Errc::no_session), "greet first");
+    return send_now(connection, delimited, frame);
+  }
+  if (sessions_.size() >= context_.config.sessions) {
+    context_.count(Count::refused_sessions);
+    std::string frame;
+    wire::encode(frame, wire::Reply{envelope.correlation,
+                                    static_cast<std::uint16_t>(Errc::busy),
+                                    "sessions are at their limit",
+                                    {}});
+    return send_now(connection, delimited, frame);
+  }
+  session = &open(connection, delimited);
+  session->implicit = true;
+  session->credit = core::CreditGrant(UINT64_MAX / 4, UINT64_MAX / 4);
+  on_session_envelope(session, envelope);
+}
+
+void FrontDoor::on_session_envelope(FrontSession*& session, const wire::Envelope& envelope) {
+  switch (envelope.kind) {
+    case wire::Kind::tell:
+    case wire::Kind::ask:
+      return on_message(session, envelope);
+    case wire::Kind::reply:
+    case wire::Kind::error: {
+      const wire::Reply& reply = envelope.reply;
+      if (session->role != wire::Role::worker || !reply.correlation.is_port()) {
+        return context_.count(Count::late_answers);
+      }
+      (void)session->credit.receive(envelope.raw.size());
+      renew_credit(*session);
+      return context_.dispatch->answer(reply.correlation.node, reply.correlation.slot,
+                                       {static_cast<Errc>(reply.code), reply.text, reply.payload});
+    }
+    case wire::Kind::ping: {
+      (void)begin(*session);
+      wire::encode_empty(session->batch, wire::Kind::pong);
+      return commit(*session);
+    }
+    case wire::Kind::credit: {
+      wire::Credit credit;
+      if (wire::decode(envelope, credit) != Errc::ok) break;
+      session->grant.grant(credit.envelopes, credit.bytes);
+      return context_.hosts->on_worker_credit(session->number);
+    }
+    case wire::Kind::fence: {
+      wire::Fence fence;
+      if (wire::decode(envelope, fence) != Errc::ok || session->sender == 0) break;
+      fence.sender = session->sender;
+      return context_.dispatch->on_client_fence(session->number, fence);
+    }
+    case wire::Kind::released: {
+      wire::Released released;
+      if (wire::decode(envelope, released) != Errc::ok) break;
+      return context_.hosts->on_released(session->number, std::move(released));
+    }
+    case wire::Kind::offer: {
+      std::vector<HostedType> types;
+      if (wire::decode_offer(envelope, types) != Errc::ok) break;
+      if (session->role != wire::Role::worker) break;
+      return context_.hosts->add_worker(session->number, session->label, types);
+    }
+    case wire::Kind::goodbye:
+      close(*session, false);
+      session = nullptr;
+      return;
+    case wire::Kind::pong:
+      return;
+    default:
+      // Known kinds that only nodes may send; a client has no right to them.
+      return send_error(*session, envelope.correlation, Errc::not_authorised,
+                        "this kind is not for clients");
+  }
+  context_.count(Count::malformed_frames);
+  send_error(*session, envelope.correlation, Errc::malformed, "");
+}
+
+bool FrontDoor::over_credit(FrontSession*& session, const wire::Envelope& envelope) {
+  const bool within = session->implicit ? session->in_flight < wire::kImplicitAsksMax
+                                        : session->credit.receive(envelope.raw.size());
+  if (within) return false;
+  context_.count(Count::over_credit);
+  if (envelope.kind == wire::Kind::ask) {
+    send_error(*session, envelope.correlation, Errc::overloaded,
+               session->implicit ? "64 asks are in flight; greet for more" : "over the credit");
+  } else {
+    context_.count(Count::tells_dropped);
+  }
+  if (!session->implicit && ++session->strikes >= kStrikesMax) {
+    context_.count(Count::kicked);
+    context_.listener->log(LogLevel::warn, "front.kicked",
+                           "client=" + session->label + " reason=over_credit");
+    std::string frame;
+    wire::encode_no_session(frame, static_cast<std::uint16_t>(Errc::overloaded),
+                            "the session went over its credit again and again");
+    send_now(session->connection, session->delimited, frame);
+    close(*session, true);
+    session = nullptr;
+  }
+  return true;
+}
+
+// Asks that are still open keep their share of the window, which bounds what one client has here.
+void FrontDoor::renew_credit(FrontSession& session) {
+  if (session.implicit || !session.credit.due(session.in_flight)) return;
+  session.credit.renew(session.in_flight);
+  (void)begin(session);
+  wire::encode(session.batch,
+               wire::Credit{session.credit.told_envelopes(), session.credit.told_bytes()});
+  commit(session);
+}
+
+void FrontDoor::on_message(FrontSession*& session, const wire::Envelope& envelope) {
+  const wire::Message& message = envelope.message;
+  if (over_credit(session, envelope)) return;
+  renew_credit(*session);
+  if (message.correlation.is_port()) {
+    return send_error(*session, message.correlation, Errc::malformed,
+                      "a client's correlation is an integer, a string or bytes");
+  }
+  dispatch(*session, message);
+}
+
+void FrontDoor::dispatch(FrontSession& session, const wire::Message& message) {
+  const bool direct = session.wants_table && message.generation.known();
+  wire::Moved moved;
+  if (message.kind == wire::Kind::tell) {
+    dispatch_tell(session, message, direct ? &moved : nullptr);
+  } else {
+    dispatch_ask(session, message, direct ? &moved : nullptr);
+  }
+  if (!moved.entry.generation.known()) return;
+  if (const NodeInfo* info = context_.links->info(moved.entry.owner)) moved.front = info->front;
+  if (moved.front.empty()) return;
+  (void)begin(session);
+  wire::encode(session.batch, moved);
+  commit(session);
+}
+
+// `moved`: null unless the client routes by the table; filled where it is wrong about the owner.
+void FrontDoor::dispatch_tell(FrontSession& session, const wire::Message& message,
+                              wire::Moved* moved) {
+  wire::Message told = message;
+  told.correlation = {};
+  AskOrigin none;
+  if (moved != nullptr && context_.dispatch->submit_direct(session.sender, told, kNever, none,
+                                                           moved) == Dispatch::Direct::taken) {
+    return;
+  }
+  const Errc outcome = context_.dispatch->submit_tell(told);
+  if (outcome != Errc::ok) context_.dispatch->refuse(kNoNode, 0, outcome, message.type);
+}
+
+void FrontDoor::dispatch_ask(FrontSession& session, const wire::Message& message,
+                             wire::Moved* moved) {
+  const milliseconds left =
+      message.time_left_ms == 0 ? kDefaultAskTimeout : milliseconds(message.time_left_ms);
+  const Time deadline = context_.now + std::min(left, kLongestAsk);
+  AskOrigin origin;
+  origin.session = session.number;
+  origin.opaque = message.correlation.opaque;
+  ++session.in_flight;
+  if (moved != nullptr &&
+      context_.dispatch->submit_direct(session.sender, message, deadline, origin, moved) ==
+          Dispatch::Direct::taken) {
+    return;
+  }
+  context_.dispatch->submit_ask(message, deadline, std::move(origin));
+}
+
+// --- sessions ---
+
+FrontSession& FrontDoor::open(std::uint32_t connection, bool delimited) {
+  auto& slot = sessions_[connection];
+  slot = std::make_unique<FrontSession>();
+  slot->connection = connection;
+  slot->delimited = delimited;
+  slot->number = context_.random_number();
+  slot->heard = context_.now;
+  by_number_[slot->number] = slot.get();
+  return *slot;
+}
+
+void FrontDoor::close(FrontSession& session, bool kick) {
+  const std::uint64_t number = session.number;
+  const std::uint64_t sender = session.sender;
+  const std::uint32_t connection = session.connection;
+  const bool worker = session.role == wire::Role::worker;
+  if (kick) context_.wire->kick_front(connection);
+  last_ = nullptr;
+  std::erase(dirty_, number);
+  const auto named = by_sender_.find(sender);
+  if (named != by_sender_.end() && named->second == &session) by_sender_.erase(named);
+  by_number_.erase(number);
+  sessions_.erase(connection);
+  if (worker) context_.hosts->remove_worker(number);
+  if (sender != 0) context_.dispatch->forget_sender(sender);
+}
+
+void FrontDoor::on_hello(std::uint32_t connection, bool delimited, FrontSession*& session,
+                         const wire::Envelope& envelope) {
+  wire::Hello hello;
+  const auto refuse = [&](Errc code, const std::string& text, std::uint32_t retry_ms) {
+    context_.count(Count::rejected);
+    std::string frame;
+    wire::encode(frame, wire::Reject{static_cast<std::uint16_t>(code), text, retry_ms});
+    send_now(connection, delimited, frame);
+  };
+  if (wire::decode(envelope, hello) != Errc::ok) {
+    context_.count(Count::malformed_frames);
+    return refuse(Errc::malformed, "HELLO cannot be read", 0);
+  }
+  if (hello.major != kProtocolMajor) {
+    return refuse(Errc::version_mismatch,
+                  "this node speaks protocol " + std::to_string(kProtocolMajor) + ", HELLO says " +
+                      std::to_string(hello.major),
+                  0);
+  }
+  if (!hello.cluster.empty() && hello.cluster != context_.config.cluster) {
+    return refuse(Errc::cluster_mismatch,
+                  "this node is of cluster \"" + context_.config.cluster + "\", HELLO says \"" +
+                      hello.cluster + "\"",
+                  0);
+  }
+  if (hello.role == wire::Role::node) {
+    return refuse(Errc::invalid_argument, "nodes greet at " + context_.config.self.peer, 0);
+  }
+  if (session == nullptr && sessions_.size() >= context_.config.sessions) {
+    context_.count(Count::refused_sessions);
+    return refuse(Errc::busy, "sessions are at their limit", 1000);
+  }
+  if (session != nullptr) close(*session, false);  // a repeated HELLO starts over
+  session = &open(connection, delimited);
+  session->role = hello.role;
+  session->sender = hello.sender;
+  session->label =
+      hello.node.name.empty() ? "client:" + std::to_string(hello.sender) : hello.node.name;
+  session->wants_table = hello.wants_table;
+  session->max_batch = std::clamp<std::uint32_t>(hello.max_batch, 1, wire::kBatchMax);
+  session->credit = core::CreditGrant(context_.config.client_credit, kCreditBytes);
+  session->grant.grant(hello.credit.envelopes, hello.credit.bytes);
+  if (session->sender != 0) by_sender_[session->sender] = session;
+  welcome(*session);
+  if (session->role == wire::Role::worker) {
+    context_.hosts->add_worker(session->number, session->label, hello.types);
+  }
+}
+
+void FrontDoor::welcome(FrontSession& session) {
+  wire::Welcome answer;
+  answer.session = session.number;
+  answer.node = context_.config.self;
+  answer.cluster = context_.config.cluster;
+  answer.cluster_id = context_.cluster_id;
+  answer.credit = {session.credit.told_envelopes(), session.credit.told_bytes()};
+  answer.limits = {wire::kFrameBytesMax, wire::kBatchMax, wire::kEntityIdBytesMax,
+                   wire::kPayloadBytesMax};
+  answer.ping_ms = static_cast<std::uint32_t>(
+      std::chrono::duration_cast<milliseconds>(context_.config.ping_interval).count());
+  (void)begin(session);
+  wire::encode(session.batch, answer);
+  commit(session);
+  if (session.wants_table) send_table(session);
+}
+
+void FrontDoor::send_here(std::uint32_t connection, bool delimited) {
+  std::string frame;
+  wire::encode(frame,
+               wire::Here{context_.config.cluster, context_.cluster_id, context_.config.self});
+  send_now(connection, delimited, frame);
+}
+
+void FrontDoor::send_table(FrontSession& session) {
+  wire::ClientTable table;
+  table.table = context_.dispatch->table();
+  table.nodes = context_.links->nodes();
+  table.nodes.push_back(context_.config.self);
+  (void)begin(session);
+  wire::encode(session.batch, table);
+  commit(session);
+}
+
+void FrontDoor::on_table() {
+  if (table_due_ == kNever) table_due_ = context_.now + kTableDelay;
+}
+
+// --- out ---
+
+void FrontDoor::answer(std::uint64_t number, std::string_view opaque, const ReplyView& reply) {
+  FrontSession* session = find(number);
+  if (session == nullptr) return context_.count(Count::late_answers);
+  if (session->in_flight > 0) --session->in_flight;
+  (void)begin(*session);
+  wire::encode(session->batch, wire::Reply{{opaque, kNoNode, 0},
+                                           static_cast<std::uint16_t>(reply.error),
+                                           reply.text,
+                                           reply.payload});
+  commit(*session);
+  renew_credit(*session);
+}
+
+void FrontDoor::send_error(FrontSession& session, const wire::Correlation& correlation, Errc code,
+                           std::string_view text) {
+  context_.count(Count::errors_answered);
+  (void)begin(session);
+  wire::encode(session.batch, wire::Reply{correlation, static_cast<std::uint16_t>(code), text, {}});
+  commit(session);
+}
+
+void FrontDoor::on_fence_ok(const wire::FenceOk& answer) {
+  const auto found = by_sender_.find(answer.sender);
+  if (found == by_sender_.end()) return;
+  (void)begin(*found->second);
+  wire::encode(found->second->batch, answer);
+  commit(*found->second);
+}
+
+bool FrontDoor::send_to_worker(std::uint64_t number, const wire::Message& message) {
+  FrontSession* session = find(number);
+  if (session == nullptr) return false;
+  const std::size_t before = begin(*session);
+  wire::encode(session->batch, message);
+  const std::size_t size = session->batch.size() - before;
+  if (!session->grant.covers(size)) {
+    session->batch.resize(before);
+    return false;
+  }
+  session->grant.use(size);
+  commit(*session);
+  return true;
+}
+
+void FrontDoor::send_raw(std::uint64_t number, std::string_view envelope) {
+  FrontSession* session = find(number);
+  if (session == nullptr) return;
+  (void)begin(*session);
+  session->batch.append(envelope);
+  commit(*session);
+}
+
+std::size_t FrontDoor::begin(FrontSession& session) {
+  if (!std::exchange(session.dirty, true)) dirty_.push_back(session.number);
+  return session.batch.size();
+}
+
+void FrontDoor::commit(FrontSession& session) {
+  ++session.batch_count;
+  if (session.batch_count >= session.max_batch || session.batch.size() >= wire::kFlushBytes) {
+    flush_session(session);
+  }
+}
+
+void FrontDoor::flush_session(FrontSession& session) {
+  if (session.batch_count > 0) {
+    const bool taken =
+        session.unsent.empty() &&
+        context_.wire->send_front(session.connection, session.delimited, session.batch);
+    if (!taken) {
+      session.unsent_bytes += session.batch.size();
+      session.unsent.push_back(session.batch);
+    }
+    session.batch.clear();
+    session.batch_count = 0;
+  }
+  while (!session.unsent.empty() &&
+         context_.wire->send_front(session.connection, session.delimited, session.unsent.front())) {
+    session.unsent_bytes -= session.unsent.front().size();
+    session.unsent.pop_front();
+  }
+}
+
+void FrontDoor::send_now(std::uint32_t connection, bool delimited, const std::string& frame) {
+  (void)context_.wire->send_front(connection, delimited, frame);
+}
+
+void FrontDoor::flush() {
+  for (std::size_t i = 0; i < dirty_.size(); ++i) {
+    const auto found = by_number_.find(dirty_[i]);
+    if (found == by_number_.end()) continue;
+    found->second->dirty = false;
+    flush_session(*found->second);
+  }
+  dirty_.clear();
+}
+
+void FrontDoor::tick() {
+  if (table_due_ <= context_.now) {
+    table_due_ = kNever;
+    for (auto& [number, session] : by_number_) {
+      if (session->wants_table) send_table(*session);
+    }
+  }
+  if (next_sweep_ > context_.now) return;
+  next_sweep_ = context_.now + context_.config.ping_interval / 4;
+  std::vector<FrontSession*> gone;
+  for (auto& [number, session] : by_number_) {
+    if (!session->unsent.empty()) flush_session(*session);
+    const Duration patience = session->implicit ? kImplicitIdle : 4 * context_.config.ping_interval;
+    const bool silent = context_.now - session->heard > patience && session->in_flight == 0;
+    const bool deaf = session->unsent_bytes > kUnsentBytesMax;
+    if (silent || deaf ||
+        (session->role == wire::Role::worker && context_.now - session->heard > patience)) {
+      context_.listener->log(
+          LogLevel::info, "front.closed",
+          "client=" + session->label + (deaf ? " reason=does_not_read" : " reason=silent"));
+      gone.push_back(session);
+    }
+  }
+  for (FrontSession* session : gone) close(*session, true);
+}
+
+Time FrontDoor::next_deadline() const {
+  return std::min(table_due_, by_number_.empty() ? kNever : next_sweep_);
+}
+
+}  // namespace shardbus::runtime

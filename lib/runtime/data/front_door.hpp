@@ -1,0 +1,106 @@
+// Sessions of clients and workers, over the FRONT ROUTER.
+//
+// A client greets and gets credit; one that sends a bare envelope without greeting gets a small
+// implicit session (PROTOCOL.md "Sessions"). What a client is owed but does not read is bounded;
+// above the bound its session ends. Workers are sessions that also take messages to run.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/delivery/credit.hpp"
+#include "runtime/data/context.hpp"
+#include "runtime/data/dispatch.hpp"
+#include "wire/codec.hpp"
+
+namespace shardbus::runtime {
+
+struct FrontSession {
+  std::uint32_t connection = 0;
+  std::uint64_t number = 0;
+  wire::Role role = wire::Role::client;
+  std::uint64_t sender = 0;  // client's own number; 0 for implicit sessions
+  std::string label;
+  bool implicit = false;
+  bool delimited = false;  // speaks with an empty frame first (REQ)
+  bool wants_table = false;
+  std::uint32_t max_batch = 1;
+  core::CreditGrant credit{0, 0};
+  core::CreditUse grant;  // what a worker granted us
+  std::uint32_t in_flight = 0;
+  std::uint32_t strikes = 0;  // envelopes over credit
+  std::string batch;
+  std::uint32_t batch_count = 0;
+  bool dirty = false;
+  std::deque<std::string> unsent;  // frames that the socket did not take
+  std::size_t unsent_bytes = 0;
+  Time heard{};
+};
+
+class FrontDoor {
+ public:
+  explicit FrontDoor(DataContext& context) : context_(context) {}
+
+  // --- events of the transport ---
+  void on_frame(std::uint32_t connection, bool delimited, std::string_view frame);
+  // A message of a shape that the protocol does not know: `frames` says how many frames it had.
+  void on_bad_frame(std::uint32_t connection, std::size_t frames);
+
+  // --- from the rest of the data plane ---
+  void answer(std::uint64_t session, std::string_view opaque, const ReplyView& reply);
+  void on_fence_ok(const wire::FenceOk& answer);
+  void on_table();
+  // To a worker. False: no such session, or no credit now.
+  bool send_to_worker(std::uint64_t session, const wire::Message& message);
+  void send_raw(std::uint64_t session, std::string_view envelope);
+
+  void flush();
+  void tick();
+  [[nodiscard]] Time next_deadline() const;
+  [[nodiscard]] std::size_t size() const { return sessions_.size(); }
+
+ private:
+  FrontSession* find(std::uint64_t number);
+  void on_envelope(std::uint32_t connection, bool delimited, FrontSession*& session,
+                   const wire::Envelope& envelope);
+  void on_session_envelope(FrontSession*& session, const wire::Envelope& envelope);
+  void on_stranger(std::uint32_t connection, bool delimited, FrontSession*& session,
+                   const wire::Envelope& envelope);
+  void on_hello(std::uint32_t connection, bool delimited, FrontSession*& session,
+                const wire::Envelope& envelope);
+  void on_message(FrontSession*& session, const wire::Envelope& envelope);
+  void dispatch(FrontSession& session, const wire::Message& message);
+  void dispatch_tell(FrontSession& session, const wire::Message& message, wire::Moved* moved);
+  void dispatch_ask(FrontSession& session, const wire::Message& message, wire::Moved* moved);
+  bool over_credit(FrontSession*& session, const wire::Envelope& envelope);
+  void renew_credit(FrontSession& session);
+  FrontSession& open(std::uint32_t connection, bool delimited);
+  void close(FrontSession& session, bool kick);
+  void welcome(FrontSession& session);
+  void send_here(std::uint32_t connection, bool delimited);
+  void send_table(FrontSession& session);
+  void send_error(FrontSession& session, const wire::Correlation& correlation, Errc code,
+                  std::string_view text);
+  void send_now(std::uint32_t connection, bool delimited, const std::string& frame);
+  std::size_t begin(FrontSession& session);
+  void commit(FrontSession& session);
+  void flush_session(FrontSession& session);
+
+  DataContext& context_;
+  std::unordered_map<std::uint32_t, std::unique_ptr<FrontSession>> sessions_;  // by connection
+  std::map<std::uint64_t, FrontSession*> by_number_;
+  std::map<std::uint64_t, FrontSession*> by_sender_;
+  FrontSession* last_ = nullptr;
+  std::vector<std::uint64_t> dirty_;
+  std::unordered_map<std::uint32_t, std::uint32_t> offenders_;  // bad frames per connection
+  Time table_due_ = kNever;
+  Time next_sweep_{};
+};
+
+}  // namespace shardbus::runtime

@@ -1,0 +1,281 @@
+// Entities in this process.
+#include "runtime/data/hosts.hpp"
+
+#include "runtime/data/front_door.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace shardbus::runtime {
+
+Hosts::~Hosts() = default;
+
+Hosts::Hosting& Hosts::hosting_of(Type& type) {
+  while (hostings_.size() <= type.index) hostings_.emplace_back();
+  Hosting& hosting = hostings_[type.index];
+  if (hosting.type == nullptr) {
+    hosting.type = &type;
+    hosting.cells.resize(type.shard_count);
+    hosting.worker_of.resize(type.shard_count, 0);
+  }
+  return hosting;
+}
+
+Errc Hosts::host(EntityType definition) {
+  Type& type = context_.dispatch->add_type(definition.name, definition.options.shard_count);
+  if (type.shard_count != definition.options.shard_count) return Errc::config_mismatch;
+  Hosting& hosting = hosting_of(type);
+  hosting.local = true;
+  hosting.definition = std::move(definition);
+  settle_orphans(hosting);
+  announce();
+  return Errc::ok;
+}
+
+void Hosts::announce() {
+  std::vector<HostedType> types;
+  for (const Hosting& hosting : hostings_) {
+    if (hosting.type == nullptr || (!hosting.local && hosting.workers.empty())) continue;
+    types.push_back({hosting.type->name, hosting.type->shard_count});
+  }
+  std::sort(types.begin(), types.end(),
+            [](const auto& a, const auto& b) { return a.name < b.name; });
+  context_.listener->on_hosted_types(std::move(types));
+}
+
+core::Parked Hosts::park(std::uint64_t sender, const wire::Message& message, Time deadline) {
+  core::Parked parked{sender,   message.generation,       {},
+                      deadline, message.correlation.node, message.correlation.slot};
+  wire::encode(parked.envelope, message);
+  return parked;
+}
+
+void Hosts::deliver(Type& type, ShardId shard, std::uint64_t sender, const wire::Message& message,
+                    Time deadline) {
+  Hosting& hosting = hosting_of(type);
+  context_.count(Count::delivered);
+  if (!hosting.local) {
+    return deliver_to_worker(hosting, {shard, park(sender, message, deadline), context_.now});
+  }
+  if (executor_ == nullptr && in_user_code_) {
+    ready_.push_back({type.index, shard, park(sender, message, deadline)});
+    return;
+  }
+  Cell& cell = cell_of(hosting, shard, message.id);
+  if (executor_ == nullptr) return run(hosting, shard, cell, sender, message);
+  if (cell.mailbox.size() >= hosting.definition.options.mailbox_messages) {
+    return context_.dispatch->refuse(message.correlation.node, message.correlation.slot,
+                                     Errc::mailbox_full, cell.id);
+  }
+  cell.mailbox.push_back(park(sender, message, deadline));
+  if (!cell.busy) post(hosting, shard, cell);
+}
+
+Hosts::Cell& Hosts::cell_of(Hosting& hosting, ShardId shard, std::string_view id) {
+  auto& map = hosting.cells[shard.value].map;
+  const auto found = map.find(id);
+  if (found != map.end()) return *found->second;
+  auto cell = std::make_unique<Cell>();
+  cell->id = id;
+  cell->context = std::make_unique<Context>(messenger_.lock(), hosting.type->name, cell->id,
+                                            context_.config.self.name);
+  Cell& made = *cell;
+  map.emplace(std::string_view(made.id), std::move(cell));
+  return made;
+}
+
+void Hosts::run(Hosting& hosting, ShardId shard, Cell& cell, std::uint64_t sender,
+                const wire::Message& message) {
+  (void)shard;
+  const UserCode mark(*this);
+  handle(hosting, cell, sender, message);
+}
+
+// Runs user code: everything that it throws ends here.
+void Hosts::handle(Hosting& hosting, Cell& cell, std::uint64_t sender,
+                   const wire::Message& message) {
+  detail::current_messenger() = messenger_;
+  Delivery delivery{message.method, message.payload,
+                    AnyReplyPort(messenger_, ReplyAddress{message.correlation.node.value,
+                                                          message.correlation.slot}),
+                    cell.context.get()};
+  const AnyReplyPort port = delivery.port;
+  const std::string sender_text = std::to_string(sender);
+  cell.context->set_sender(sender_text);
+  std::string failure;
+  try {
+    if (cell.entity == nullptr) cell.entity = hosting.definition.create(*cell.context);
+    cell.entity->handle(delivery);
+    return;
+  } catch (const std::exception& error) {
+    failure = error.what();
+  } catch (...) {
+    failure = "an exception that is not a std::exception";
+  }
+  // Only this message fails; the entity starts afresh with the next one.
+  cell.entity.reset();
+  context_.count(Count::handler_failures);
+  context_.listener->log(LogLevel::warn, "entity.handler_failed",
+                         "type=" + hosting.type->name + " id=" + cell.id +
+                             " method=" + std::string(message.method) + " error=" + failure);
+  (void)port.fail(Errc::handler_failed, failure);
+}
+
+// Hands the mailbox's head to the pool. The cell stays where it is until `done` has run.
+void Hosts::post(Hosting& hosting, ShardId shard, Cell& cell) {
+  cell.busy = true;
+  Cells& cells = hosting.cells[shard.value];
+  ++cells.busy;
+  auto parked = std::make_shared<core::Parked>(std::move(cell.mailbox.front()));
+  cell.mailbox.pop_front();
+  Hosting* const at = &hosting;
+  Cell* const target = &cell;
+  const std::uint64_t life = cells.life;
+  executor_->post(
+      shard.value,
+      [this, at, target, parked] {
+        std::string_view rest = parked->envelope;
+        wire::Envelope envelope;
+        if (wire::next_envelope(rest, envelope) != Errc::ok) return;
+        handle(*at, *target, parked->sender, envelope.message);
+      },
+      [this, at, target, shard, life] {
+        Cells& owner = at->cells[shard.value];
+        if (owner.life != life) {  // the shard went away under the handler
+          std::erase_if(abandoned_, [target](const auto& kept) { return kept.get() == target; });
+          return;
+        }
+        target->busy = false;
+        --owner.busy;
+        if (owner.stopping) {
+          if (owner.busy == 0) finish_stop(*at, shard);
+        } else if (!target->mailbox.empty()) {
+          post(*at, shard, *target);
+        }
+      });
+}
+
+bool Hosts::run_ready() {
+  if (ready_.empty() || in_user_code_) return false;
+  while (!ready_.empty()) {
+    Ready next = std::move(ready_.front());
+    ready_.pop_front();
+    Hosting& hosting = hostings_[next.type];
+    std::string_view rest = next.message.envelope;
+    wire::Envelope envelope;
+    if (wire::next_envelope(rest, envelope) != Errc::ok) continue;
+    Cell& cell = cell_of(hosting, next.shard, envelope.message.id);
+    run(hosting, next.shard, cell, next.message.sender, envelope.message);
+  }
+  return true;
+}
+
+// --- stop, drop, restore ---
+
+void Hosts::stop(Type& type, ShardId shard) {
+  Hosting& hosting = hosting_of(type);
+  if (!hosting.local) {
+    const std::uint64_t worker = hosting.worker_of[shard.value];
+    if (worker != 0) return release_from_worker(hosting, shard, worker);
+    return finish_stop(hosting, shard);
+  }
+  Cells& cells = hosting.cells[shard.value];
+  cells.stopping = true;
+  if (cells.busy == 0) finish_stop(hosting, shard);
+}
+
+void Hosts::finish_stop(Hosting& hosting, ShardId shard) {
+  Cells& cells = hosting.cells[shard.value];
+  std::vector<core::SavedEntity> states;
+  std::vector<core::Parked> unstarted;
+  for (auto& entry : cells.map) {
+    Cell& cell = *entry.second;
+    std::string state;
+    if (cell.entity != nullptr && cell.entity->save(state)) {
+      states.push_back({cell.id, std::move(state)});
+    }
+    for (core::Parked& parked : cell.mailbox) unstarted.push_back(std::move(parked));
+  }
+  std::erase_if(ready_, [&](Ready& ready) {
+    if (ready.type != hosting.type->index || ready.shard != shard) return false;
+    unstarted.push_back(std::move(ready.message));
+    return true;
+  });
+  std::erase_if(hosting.orphans, [&](Waiting& orphan) {
+    if (orphan.shard != shard) return false;
+    unstarted.push_back(std::move(orphan.message));
+    return true;
+  });
+  std::erase_if(hosting.orphan_states, [&](auto& orphan) {
+    if (orphan.first != shard) return false;
+    states.push_back(std::move(orphan.second));
+    return true;
+  });
+  cells.map.clear();
+  cells.stopping = false;
+  context_.dispatch->on_stopped(*hosting.type, shard, std::move(states), std::move(unstarted));
+}
+
+void Hosts::drop(Type& type, ShardId shard) {
+  Hosting& hosting = hosting_of(type);
+  Cells& cells = hosting.cells[shard.value];
+  std::vector<core::Parked> unstarted;
+  for (auto it = cells.map.begin(); it != cells.map.end(); ++it) {
+    Cell& cell = *it->second;
+    for (core::Parked& parked : cell.mailbox) unstarted.push_back(std::move(parked));
+    if (cell.busy) abandoned_.push_back(std::move(it.value()));
+  }
+  cells.map.clear();
+  cells.busy = 0;
+  cells.stopping = false;
+  ++cells.life;
+  std::erase_if(ready_, [&](Ready& ready) {
+    if (ready.type != type.index || ready.shard != shard) return false;
+    unstarted.push_back(std::move(ready.message));
+    return true;
+  });
+  for (const core::Parked& parked : unstarted) {
+    context_.dispatch->refuse(parked.asker, parked.slot, Errc::stale_owner, "the shard moved on");
+  }
+  if (const std::uint64_t worker = std::exchange(hosting.worker_of[shard.value], 0)) {
+    release_from_worker(hosting, shard, worker);
+  }
+}
+
+void Hosts::restore(Type& type, ShardId shard, core::SavedEntity entity) {
+  Hosting& hosting = hosting_of(type);
+  if (!hosting.local) {
+    const std::uint64_t worker = choose_worker(hosting, shard);
+    if (worker == 0) {
+      hosting.orphan_states.emplace_back(shard, std::move(entity));
+      return;
+    }
+    std::string envelope;
+    wire::encode(envelope, wire::Restore{type.name, {entity.id, entity.state}});
+    return context_.front->send_raw(worker, envelope);
+  }
+  Cell& cell = cell_of(hosting, shard, entity.id);
+  try {
+    const UserCode mark(*this);
+    if (cell.entity == nullptr) cell.entity = hosting.definition.create(*cell.context);
+    const Status loaded = cell.entity->load(entity.state);
+    if (loaded.ok()) return;
+    context_.listener->log(LogLevel::error, "entity.load_failed",
+                           "type=" + type.name + " id=" + cell.id + " error=" + loaded.message());
+  } catch (const std::exception& error) {
+    context_.listener->log(LogLevel::error, "entity.load_failed",
+                           "type=" + type.name + " id=" + cell.id + " error=" + error.what());
+  }
+  cell.entity.reset();
+}
+
+std::size_t Hosts::entities() const {
+  std::size_t total = 0;
+  for (const Hosting& hosting : hostings_) {
+    for (const Cells& cells : hosting.cells) total += cells.map.size();
+  }
+  return total;
+}
+
+}  // namespace shardbus::runtime

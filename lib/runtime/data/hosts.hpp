@@ -1,0 +1,146 @@
+// Runs entities: in this process (C++ types) or in attached workers.
+//
+// An entity handles one message at a time, in the order of its mailbox. Without an executor
+// handlers run within the pass; what they send to entities of this node waits until they are done.
+#pragma once
+
+#include <tsl/robin_map.h>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/region/region_types.hpp"
+#include "runtime/data/context.hpp"
+#include "runtime/data/dispatch.hpp"
+#include "shardbus/entity.hpp"
+#include "wire/codec.hpp"
+
+namespace shardbus::runtime {
+
+// Runs handlers elsewhere. Work of one lane runs in order, one at a time.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  // Runs `work` on a lane's thread, then `done` within a pass of the data plane.
+  virtual void post(std::uint32_t lane, UniqueFunction<void()> work,
+                    UniqueFunction<void()> done) = 0;
+};
+
+class Hosts {
+ public:
+  Hosts(DataContext& context, std::weak_ptr<Messenger> messenger, Executor* executor)
+      : context_(context), messenger_(std::move(messenger)), executor_(executor) {}
+  ~Hosts();
+
+  // Errc::ok, or config_mismatch where the type is known with another shard count.
+  Errc host(EntityType type);
+
+  void deliver(Type& type, ShardId shard, std::uint64_t sender, const wire::Message& message,
+               Time deadline);
+  // Starts no handler of the shard any more; calls Dispatch::on_stopped when all are done.
+  void stop(Type& type, ShardId shard);
+  // Forgets the shard's entities: it belongs to another owner already.
+  void drop(Type& type, ShardId shard);
+  void restore(Type& type, ShardId shard, core::SavedEntity entity);
+
+  // --- workers, by session number ---
+  void add_worker(std::uint64_t session, const std::string& label,
+                  const std::vector<HostedType>& types);
+  void remove_worker(std::uint64_t session);
+  void on_worker_credit(std::uint64_t session);
+  void on_released(std::uint64_t session, wire::Released released);
+
+  // Runs what handlers of this pass sent to entities here. True if anything ran.
+  bool run_ready();
+  void tick();
+  [[nodiscard]] Time next_deadline() const;
+  [[nodiscard]] std::size_t entities() const;
+  [[nodiscard]] bool in_user_code() const { return in_user_code_; }
+  // Marks user code (a callback) on the stack: deliveries wait until it has returned.
+  class UserCode {
+   public:
+    explicit UserCode(Hosts& hosts) : hosts_(hosts), before_(hosts.in_user_code_) {
+      hosts.in_user_code_ = true;
+    }
+    ~UserCode() { hosts_.in_user_code_ = before_; }
+    UserCode(const UserCode&) = delete;
+    UserCode& operator=(const UserCode&) = delete;
+
+   private:
+    Hosts& hosts_;
+    bool before_;
+  };
+
+ private:
+  struct Cell {
+    std::string id;
+    std::unique_ptr<Context> context;
+    std::unique_ptr<Entity> entity;
+    std::deque<core::Parked> mailbox;
+    bool busy = false;
+  };
+  struct Cells {
+    tsl::robin_map<std::string_view, std::unique_ptr<Cell>> map;  // key: Cell::id
+    std::uint32_t busy = 0;
+    bool stopping = false;
+    std::uint64_t life = 0;  // tells results of an abandoned life apart
+  };
+  struct Waiting {  // for a host, or for a worker's credit
+    ShardId shard;
+    core::Parked message;
+    Time since{};
+  };
+  struct Hosting {  // one entity type
+    Type* type = nullptr;
+    bool local = false;
+    EntityType definition;
+    std::vector<Cells> cells;
+    std::vector<std::uint64_t> workers;
+    std::vector<std::uint64_t> worker_of;  // per shard; 0: none yet
+    std::deque<Waiting> orphans;           // no host at the moment
+    std::vector<std::pair<ShardId, core::SavedEntity>> orphan_states;
+  };
+  struct Worker {
+    std::string label;
+    std::vector<std::uint32_t> types;
+    std::deque<std::pair<std::uint32_t, Waiting>> waiting;  // type, message: for credit
+    std::map<std::pair<std::uint32_t, std::uint32_t>, Time> releasing;
+  };
+  struct Ready {
+    std::uint32_t type = 0;
+    ShardId shard;
+    core::Parked message;
+  };
+
+  Hosting& hosting_of(Type& type);
+  Cell& cell_of(Hosting& hosting, ShardId shard, std::string_view id);
+  void run(Hosting& hosting, ShardId shard, Cell& cell, std::uint64_t sender,
+           const wire::Message& message);
+  void handle(Hosting& hosting, Cell& cell, std::uint64_t sender, const wire::Message& message);
+  void post(Hosting& hosting, ShardId shard, Cell& cell);
+  void finish_stop(Hosting& hosting, ShardId shard);
+  core::Parked park(std::uint64_t sender, const wire::Message& message, Time deadline);
+  void deliver_to_worker(Hosting& hosting, Waiting waiting);
+  bool pass_to_worker(Hosting& hosting, std::uint64_t session, const Waiting& waiting);
+  std::uint64_t choose_worker(Hosting& hosting, ShardId shard);
+  void release_from_worker(Hosting& hosting, ShardId shard, std::uint64_t session);
+  void released(Hosting& hosting, ShardId shard, std::uint64_t session,
+                std::vector<core::SavedEntity> states);
+  void settle_orphans(Hosting& hosting);
+  void announce();
+
+  DataContext& context_;
+  std::weak_ptr<Messenger> messenger_;
+  Executor* executor_;
+  std::deque<Hosting> hostings_;  // by Type::index, grown as needed
+  std::map<std::uint64_t, Worker> workers_;
+  std::deque<Ready> ready_;
+  std::vector<std::unique_ptr<Cell>> abandoned_;  // a handler may still be running in it
+  bool in_user_code_ = false;
+};
+
+}  // namespace shardbus::runtime

@@ -1,0 +1,242 @@
+// Entities in attached workers: which worker has which shard, and what becomes of its messages.
+#include <algorithm>
+#include <utility>
+
+#include "runtime/data/front_door.hpp"
+#include "runtime/data/hosts.hpp"
+
+namespace shardbus::runtime {
+namespace {
+
+// Pending asks name the node that has them; a worker's session gets a number no node can have.
+NodeKey worker_key(std::uint64_t session) {
+  return NodeKey{session | (std::uint64_t{1} << 63)};
+}
+
+}  // namespace
+
+void Hosts::add_worker(std::uint64_t session, const std::string& label,
+                       const std::vector<HostedType>& types) {
+  Worker& worker = workers_[session];
+  worker.label = label;
+  for (const HostedType& offered : types) {
+    Type& type = context_.dispatch->add_type(offered.name, offered.shard_count);
+    if (type.shard_count != offered.shard_count || offered.name.starts_with('$')) {
+      context_.listener->log(LogLevel::error, "worker.config_mismatch",
+                             "worker=" + label + " type=" + offered.name +
+                                 " shard_count=" + std::to_string(offered.shard_count) +
+                                 " shard_count_of_cluster=" + std::to_string(type.shard_count));
+      std::string envelope;
+      wire::encode(envelope, wire::Reject{static_cast<std::uint16_t>(Errc::config_mismatch),
+                                          "type " + offered.name + " has " +
+                                              std::to_string(type.shard_count) +
+                                              " shards in this cluster, the worker offers " +
+                                              std::to_string(offered.shard_count),
+                                          0});
+      context_.front->send_raw(session, envelope);
+      continue;
+    }
+    Hosting& hosting = hosting_of(type);
+    if (std::find(hosting.workers.begin(), hosting.workers.end(), session) !=
+        hosting.workers.end()) {
+      continue;
+    }
+    worker.types.push_back(type.index);
+    hosting.workers.push_back(session);
+    settle_orphans(hosting);
+  }
+  announce();
+}
+
+void Hosts::remove_worker(std::uint64_t session) {
+  const auto found = workers_.find(session);
+  if (found == workers_.end()) return;
+  Worker worker = std::move(found->second);
+  workers_.erase(found);
+  context_.dispatch->fail_target(worker_key(session), Errc::unknown_outcome,
+                                 "the worker that had the message is gone");
+  for (const std::uint32_t index : worker.types) {
+    Hosting& hosting = hostings_[index];
+    std::erase(hosting.workers, session);
+    for (std::uint64_t& assigned : hosting.worker_of) {
+      if (assigned == session) assigned = 0;
+    }
+  }
+  announce();
+  for (auto& [type, waiting] : worker.waiting) {
+    deliver_to_worker(hostings_[type], std::move(waiting));
+  }
+  for (const auto& [key, since] : worker.releasing) {
+    released(hostings_[key.first], ShardId{key.second}, session, {});
+  }
+}
+
+std::uint64_t Hosts::choose_worker(Hosting& hosting, ShardId shard) {
+  std::uint64_t& assigned = hosting.worker_of[shard.value];
+  if (assigned != 0 || hosting.workers.empty()) return assigned;
+  std::size_t least = SIZE_MAX;
+  for (const std::uint64_t worker : hosting.workers) {
+    const auto load = static_cast<std::size_t>(
+        std::count(hosting.worker_of.begin(), hosting.worker_of.end(), worker));
+    if (load >= least) continue;
+    least = load;
+    assigned = worker;
+  }
+  return assigned;
+}
+
+void Hosts::deliver_to_worker(Hosting& hosting, Waiting waiting) {
+  const std::uint64_t session = choose_worker(hosting, waiting.shard);
+  const core::Parked& parked = waiting.message;
+  const auto worker = workers_.find(session);
+  std::size_t backlog = hosting.orphans.size();
+  if (worker != workers_.end()) backlog = worker->second.waiting.size();
+  if (backlog >= context_.config.buffered_messages) {
+    return context_.dispatch->refuse(parked.asker, parked.slot, Errc::overloaded,
+                                     "the worker is behind");
+  }
+  if (worker == workers_.end()) {
+    hosting.orphans.push_back(std::move(waiting));
+    return;
+  }
+  if (!worker->second.waiting.empty() || !pass_to_worker(hosting, session, waiting)) {
+    worker->second.waiting.emplace_back(hosting.type->index, std::move(waiting));
+  }
+}
+
+bool Hosts::pass_to_worker(Hosting& hosting, std::uint64_t session, const Waiting& waiting) {
+  const core::Parked& parked = waiting.message;
+  std::string_view rest = parked.envelope;
+  wire::Envelope envelope;
+  if (wire::next_envelope(rest, envelope) != Errc::ok) return true;
+  (void)hosting;
+  wire::Message& message = envelope.message;
+  if (parked.asker == kNoNode) return context_.front->send_to_worker(session, message);
+  // The worker answers to a slot of ours, so that its death can end the ask.
+  const Time deadline = parked.deadline == kNever
+                            ? context_.now + milliseconds(wire::kTimeLeftMsMax)
+                            : parked.deadline;
+  const std::uint64_t slot =
+      context_.dispatch->open_relay(parked.asker, parked.slot, worker_key(session), deadline);
+  if (slot == 0) {
+    context_.dispatch->refuse(parked.asker, parked.slot, Errc::overloaded,
+                              "pending asks are at their limit");
+    return true;
+  }
+  message.correlation = {{}, context_.self(), slot};
+  if (context_.front->send_to_worker(session, message)) return true;
+  context_.dispatch->close_relay(slot);
+  return false;
+}
+
+void Hosts::on_worker_credit(std::uint64_t session) {
+  const auto found = workers_.find(session);
+  if (found == workers_.end()) return;
+  auto& waiting = found->second.waiting;
+  while (!waiting.empty() &&
+         pass_to_worker(hostings_[waiting.front().first], session, waiting.front().second)) {
+    waiting.pop_front();
+  }
+}
+
+void Hosts::settle_orphans(Hosting& hosting) {
+  for (auto& [shard, entity] : std::exchange(hosting.orphan_states, {})) {
+    restore(*hosting.type, shard, std::move(entity));
+  }
+  for (Waiting& orphan : std::exchange(hosting.orphans, {})) {
+    if (hosting.local) {
+      std::string_view rest = orphan.message.envelope;
+      wire::Envelope envelope;
+      if (wire::next_envelope(rest, envelope) != Errc::ok) continue;
+      deliver(*hosting.type, orphan.shard, orphan.message.sender, envelope.message,
+              orphan.message.deadline);
+    } else {
+      deliver_to_worker(hosting, std::move(orphan));
+    }
+  }
+}
+
+// --- giving a shard back ---
+
+void Hosts::release_from_worker(Hosting& hosting, ShardId shard, std::uint64_t session) {
+  const auto found = workers_.find(session);
+  if (found == workers_.end()) return released(hosting, shard, session, {});
+  found->second.releasing[{hosting.type->index, shard.value}] = context_.now;
+  std::string envelope;
+  wire::encode(envelope, wire::Release{{hosting.type->name, shard}, hosting.type->shard_count});
+  context_.front->send_raw(session, envelope);
+}
+
+void Hosts::on_released(std::uint64_t session, wire::Released message) {
+  Type* type = context_.dispatch->find_type(message.shard.type);
+  const auto found = workers_.find(session);
+  if (type == nullptr || found == workers_.end()) return;
+  if (found->second.releasing.erase({type->index, message.shard.shard.value}) == 0) return;
+  std::vector<core::SavedEntity> states;
+  for (wire::EntityState& entity : message.states) {
+    states.push_back({std::move(entity.id), std::move(entity.state)});
+  }
+  released(hosting_of(*type), message.shard.shard, session, std::move(states));
+}
+
+void Hosts::released(Hosting& hosting, ShardId shard, std::uint64_t session,
+                     std::vector<core::SavedEntity> states) {
+  std::vector<core::Parked> unstarted;
+  const auto take = [&](Waiting& waiting) {
+    if (waiting.shard != shard) return false;
+    unstarted.push_back(std::move(waiting.message));
+    return true;
+  };
+  const auto found = workers_.find(session);
+  if (found != workers_.end()) {
+    std::erase_if(found->second.waiting, [&](auto& entry) {
+      return entry.first == hosting.type->index && take(entry.second);
+    });
+  }
+  std::erase_if(hosting.orphans, take);
+  if (hosting.worker_of[shard.value] == session) hosting.worker_of[shard.value] = 0;
+  context_.dispatch->on_stopped(*hosting.type, shard, std::move(states), std::move(unstarted));
+}
+
+void Hosts::tick() {
+  for (auto& [session, worker] : workers_) {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> overdue;
+    for (const auto& [key, since] : worker.releasing) {
+      if (context_.now - since >= context_.config.handoff_timeout) overdue.push_back(key);
+    }
+    for (const auto& key : overdue) {
+      worker.releasing.erase(key);
+      Hosting& hosting = hostings_[key.first];
+      context_.count(Count::forced_stops);
+      context_.listener->log(LogLevel::warn, "worker.forced_stop",
+                             "worker=" + worker.label + " type=" + hosting.type->name +
+                                 " shard=" + std::to_string(key.second));
+      released(hosting, ShardId{key.second}, session, {});
+    }
+  }
+  for (Hosting& hosting : hostings_) {
+    while (!hosting.orphans.empty() &&
+           context_.now - hosting.orphans.front().since >= context_.config.unknown_type_wait) {
+      const core::Parked parked = std::move(hosting.orphans.front().message);
+      hosting.orphans.pop_front();
+      context_.dispatch->refuse(parked.asker, parked.slot, Errc::no_such_type,
+                                "no host of " + hosting.type->name + " is left");
+    }
+  }
+}
+
+Time Hosts::next_deadline() const {
+  Time next = kNever;
+  for (const auto& [session, worker] : workers_) {
+    for (const auto& [key, since] : worker.releasing) {
+      next = std::min(next, since + context_.config.handoff_timeout);
+    }
+  }
+  for (const Hosting& hosting : hostings_) {
+    if (hosting.orphans.empty()) continue;
+    next = std::min(next, hosting.orphans.front().since + context_.config.unknown_type_wait);
+  }
+  return next;
+}
+
+}  // namespace shardbus::runtime

@@ -1,0 +1,301 @@
+#include "runtime/data/links.hpp"
+
+#include <algorithm>
+
+#include "runtime/data/dispatch.hpp"
+
+namespace shardbus::runtime {
+namespace {
+
+constexpr std::size_t kWaitingBytesMax = std::size_t{32} << 20;
+constexpr Duration kHelloRetry = std::chrono::seconds(1);
+
+}  // namespace
+
+void Links::open(const NodeInfo& node) {
+  if (node.key == context_.self() || links_.contains(node.key)) return;
+  Link& link = links_[node.key];
+  link.node = node;
+  link.heard = context_.now;
+  context_.wire->open_link(node);
+}
+
+void Links::close(NodeKey node) {
+  const auto found = links_.find(node);
+  if (found == links_.end()) return;
+  context_.wire->close_link(node);
+  last_ = nullptr;
+  std::erase(dirty_, node);
+  links_.erase(found);
+}
+
+const NodeInfo* Links::info(NodeKey node) const {
+  const auto found = links_.find(node);
+  return found == links_.end() ? nullptr : &found->second.node;
+}
+
+NodeKey Links::find_by_name(std::string_view name) const {
+  NodeKey best;
+  std::uint64_t incarnation = 0;
+  for (const auto& [key, link] : links_) {
+    if (link.node.name != name || link.node.incarnation < incarnation) continue;
+    best = key;
+    incarnation = link.node.incarnation;
+  }
+  return best;
+}
+
+bool Links::commit(Link& link, std::size_t before, bool counted) {
+  const bool may_go = link.state == State::ready && link.waiting.empty() &&
+                      (!counted || link.credit.covers(link.batch.size() - before));
+  if (!may_go) return put_aside(link, before, counted);
+  take(link, before, counted);
+  return true;
+}
+
+void Links::take(Link& link, std::size_t before, bool counted) {
+  if (counted) link.credit.use(link.batch.size() - before);
+  ++link.sequence;
+  ++link.batch_count;
+  mark_dirty(link);
+  if (link.batch.size() >= wire::kFlushBytes || link.batch_count >= wire::kBatchMax - 1) {
+    flush_link(link);
+  }
+}
+
+bool Links::put_aside(Link& link, std::size_t before, bool counted) {
+  const std::size_t size = link.batch.size() - before;
+  const bool full = link.waiting.size() >= context_.config.peer_credit ||
+                    link.waiting_bytes + size > kWaitingBytesMax;
+  if (!full) {
+    link.waiting.push_back({link.batch.substr(before), counted});
+    link.waiting_bytes += size;
+  }
+  link.batch.resize(before);
+  if (link.batch_count == 0) link.batch.clear();
+  return !full;
+}
+
+bool Links::send_raw(NodeKey node, std::string_view envelope, bool counted) {
+  Link* link = find(node);
+  if (link == nullptr) return false;
+  const std::size_t before = start(*link);
+  link->batch.append(envelope);
+  return commit(*link, before, counted);
+}
+
+void Links::send_stream(NodeKey node, std::string_view envelope) {
+  Link* link = find(node);
+  if (link == nullptr) return;
+  const std::size_t before = start(*link);
+  link->batch.append(envelope);
+  const bool may_go =
+      link->state == State::ready && link->waiting.empty() && link->credit.covers(envelope.size());
+  if (may_go) return take(*link, before, true);
+  link->batch.resize(before);
+  if (link->batch_count == 0) link->batch.clear();
+  link->waiting.push_back({std::string(envelope), true});
+  link->waiting_bytes += envelope.size();
+}
+
+std::vector<NodeInfo> Links::nodes() const {
+  std::vector<NodeInfo> all;
+  all.reserve(links_.size());
+  for (const auto& [key, link] : links_) all.push_back(link.node);
+  return all;
+}
+
+bool Links::send_control(NodeKey node, const ControlMessage& message) {
+  std::string envelope;
+  wire::encode(envelope, message);
+  return send_raw(node, envelope, false);
+}
+
+void Links::flush() {
+  for (std::size_t i = 0; i < dirty_.size(); ++i) {
+    if (Link* link = find(dirty_[i])) {
+      link->dirty = false;
+      flush_link(*link);
+    }
+  }
+  dirty_.clear();
+}
+
+void Links::flush_link(Link& link) {
+  if (link.batch_count > 0) {
+    if (!link.blocked.empty() || !context_.wire->send_link(link.node.key, link.batch)) {
+      link.blocked.push_back(link.batch);
+    }
+    link.batch.clear();
+    link.batch_count = 0;
+    link.sent = context_.now;
+  }
+  while (!link.blocked.empty() && context_.wire->send_link(link.node.key, link.blocked.front())) {
+    link.blocked.pop_front();
+  }
+}
+
+// Sends what waited, as far as the credit goes.
+void Links::pump(Link& link) {
+  while (!link.waiting.empty() && link.state == State::ready) {
+    const Waiting& next = link.waiting.front();
+    if (next.counted && !link.credit.covers(next.envelope.size())) return;
+    const std::size_t before = start(link);
+    link.batch.append(next.envelope);
+    take(link, before, next.counted);
+    link.waiting_bytes -= next.envelope.size();
+    link.waiting.pop_front();
+  }
+}
+
+void Links::greet(Link& link) {
+  link.state = State::greeting;
+  link.next_hello = context_.now + kHelloRetry;
+  wire::Hello hello;
+  hello.cluster = context_.config.cluster;
+  hello.role = wire::Role::node;
+  hello.node = context_.config.self;
+  hello.max_batch = wire::kBatchMax;
+  std::string frame;
+  wire::encode(frame, hello);
+  (void)context_.wire->send_link(link.node.key, frame);
+}
+
+void Links::break_session(Link& link) {
+  const bool was_ready = link.state == State::ready;
+  link.state = State::down;
+  link.session = 0;
+  link.next_hello = kNever;
+  link.batch.clear();
+  link.batch_count = 0;
+  link.blocked.clear();
+  if (!was_ready) return;
+  context_.count(Count::link_resets);
+  context_.dispatch->on_link_broken(link.node.key);
+}
+
+void Links::on_connected(NodeKey node) {
+  Link* link = find(node);
+  if (link == nullptr) return;
+  break_session(*link);
+  link->heard = context_.now;
+  greet(*link);
+}
+
+void Links::on_disconnected(NodeKey node) {
+  Link* link = find(node);
+  if (link == nullptr) return;
+  break_session(*link);
+  context_.listener->on_link_lost(node);
+}
+
+void Links::on_frame(NodeKey node, std::string_view frame) {
+  Link* link = find(node);
+  if (link == nullptr) return;
+  link->heard = context_.now;
+  wire::Envelope envelope;
+  while (!frame.empty()) {
+    if (wire::next_envelope(frame, envelope) != Errc::ok) {
+      context_.count(Count::malformed_frames);
+      return;
+    }
+    on_envelope(*link, envelope);
+  }
+}
+
+void Links::on_envelope(Link& link, const wire::Envelope& envelope) {
+  switch (envelope.kind) {
+    case wire::Kind::welcome: {
+      wire::Welcome welcome;
+      if (wire::decode(envelope, welcome) == Errc::ok) on_welcome(link, welcome);
+      return;
+    }
+    case wire::Kind::credit: {
+      wire::Credit credit;
+      if (wire::decode(envelope, credit) != Errc::ok) return;
+      link.credit.grant(credit.envelopes, credit.bytes);
+      pump(link);
+      return;
+    }
+    case wire::Kind::no_session:
+      // The other side restarted, or the connection was replaced behind our back.
+      if (link.state == State::greeting) return;
+      break_session(link);
+      greet(link);
+      return;
+    case wire::Kind::reject: {
+      wire::Reject reject;
+      if (wire::decode(envelope, reject) != Errc::ok) return;
+      context_.listener->log(LogLevel::warn, "link.rejected",
+                             "node=" + link.node.name + " reason=" +
+                                 std::string(error_info(static_cast<Errc>(reject.code)).name) +
+                                 " text=" + reject.text);
+      link.next_hello =
+          context_.now + std::max<Duration>(milliseconds(reject.retry_after_ms), kHelloRetry);
+      return;
+    }
+    default:
+      return;  // pong, and whatever later versions add
+  }
+}
+
+void Links::on_welcome(Link& link, const wire::Welcome& welcome) {
+  if (link.state != State::greeting) return;
+  if (welcome.node.key != link.node.key) {
+    // Another incarnation took the address: nobody will answer for this one any more.
+    context_.listener->on_link_lost(link.node.key);
+    return;
+  }
+  link.state = State::ready;
+  link.session = welcome.session;
+  link.sequence = 0;
+  link.credit = {};
+  link.credit.grant(welcome.credit.envelopes, welcome.credit.bytes);
+  link.next_hello = kNever;
+  const NodeKey node = link.node.key;
+  pump(link);
+  context_.dispatch->on_link_ready(node);
+}
+
+void Links::tick() {
+  for (auto& [key, link] : links_) {
+    if (!link.blocked.empty()) flush_link(link);
+    if (link.next_hello <= context_.now) greet(link);
+    if (link.state != State::ready) continue;
+    if (context_.now - link.sent >= context_.config.ping_interval) {
+      std::string frame;
+      wire::encode(frame, wire::Link{link.session, link.sequence + 1});
+      wire::encode_empty(frame, wire::Kind::ping);
+      ++link.sequence;
+      (void)context_.wire->send_link(key, frame);
+      link.sent = context_.now;
+    }
+    if (context_.now - link.heard >= 4 * context_.config.ping_interval) {
+      link.heard = context_.now;
+      break_session(link);
+      context_.wire->close_link(key);
+      context_.wire->open_link(link.node);
+      context_.listener->on_link_lost(key);
+    }
+  }
+}
+
+Time Links::next_deadline() const {
+  Time next = kNever;
+  for (const auto& [key, link] : links_) {
+    next = std::min(next, link.next_hello);
+    if (!link.blocked.empty()) next = std::min(next, context_.now + milliseconds(5));
+    if (link.state != State::ready) continue;
+    next = std::min({next, link.sent + context_.config.ping_interval,
+                     link.heard + 4 * context_.config.ping_interval});
+  }
+  return next;
+}
+
+std::size_t Links::waiting() const {
+  std::size_t total = 0;
+  for (const auto& [key, link] : links_) total += link.waiting.size();
+  return total;
+}
+
+}  // namespace shardbus::runtime

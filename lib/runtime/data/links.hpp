@@ -1,0 +1,118 @@
+// Outbound sessions: one per remote node, over a DEALER. Everything that this node sends to another
+// goes through here, in one order.
+//
+// A link greets (HELLO), and is ready with WELCOME. Envelopes are appended to one open batch and
+// leave as one frame when the pass ends or the batch is full; without credit or session they wait,
+// bounded. When the connection breaks, what was sent and not answered is of unknown outcome.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/time.hpp"
+#include "core/delivery/credit.hpp"
+#include "runtime/data/context.hpp"
+#include "wire/codec.hpp"
+#include "wire/limits.hpp"
+
+namespace shardbus::runtime {
+
+class Links {
+ public:
+  explicit Links(DataContext& context) : context_(context) {}
+
+  void open(const NodeInfo& node);
+  // Forgets the link. `dead`: what it had is of unknown outcome.
+  void close(NodeKey node);
+  [[nodiscard]] bool knows(NodeKey node) const { return links_.contains(node); }
+  [[nodiscard]] const NodeInfo* info(NodeKey node) const;
+  [[nodiscard]] NodeKey find_by_name(std::string_view name) const;
+
+  // Appends one encoded application envelope. False: no such link, or its buffer is full.
+  template <class E>
+  bool send(NodeKey node, const E& envelope) {
+    Link* link = find(node);
+    if (link == nullptr) return false;
+    const std::size_t before = start(*link);
+    wire::encode(link->batch, envelope);
+    return commit(*link, before, true);
+  }
+  // The same for what is already encoded; `counted`: falls under credit.
+  bool send_raw(NodeKey node, std::string_view envelope, bool counted);
+  // An item of a handoff stream: bounded by what the shard had, so it is never refused for size.
+  void send_stream(NodeKey node, std::string_view envelope);
+  bool send_control(NodeKey node, const ControlMessage& message);
+  [[nodiscard]] std::vector<NodeInfo> nodes() const;
+
+  void flush();
+
+  // --- events of the transport ---
+  void on_connected(NodeKey node);
+  void on_disconnected(NodeKey node);
+  void on_frame(NodeKey node, std::string_view frame);
+
+  void tick();
+  [[nodiscard]] Time next_deadline() const;
+  [[nodiscard]] std::size_t waiting() const;
+  [[nodiscard]] std::size_t size() const { return links_.size(); }
+
+ private:
+  enum class State : std::uint8_t { down, greeting, ready };
+  struct Waiting {
+    std::string envelope;
+    bool counted = true;
+  };
+  struct Link {
+    NodeInfo node;
+    State state = State::down;
+    std::uint64_t session = 0;
+    std::uint64_t sequence = 0;  // envelopes put into frames so far
+    core::CreditUse credit;
+    std::string batch;  // open frame; starts with the link envelope when not empty
+    std::uint32_t batch_count = 0;
+    bool dirty = false;
+    std::deque<std::string> blocked;  // frames that the socket did not take
+    std::deque<Waiting> waiting;
+    std::size_t waiting_bytes = 0;
+    Time heard{}, sent{};
+    Time next_hello = kNever;
+  };
+
+  Link* find(NodeKey node) {
+    if (last_ != nullptr && last_->node.key == node) return last_;
+    const auto found = links_.find(node);
+    if (found == links_.end()) return nullptr;
+    last_ = &found->second;
+    return last_;
+  }
+  // Opens the batch if need be; returns where the next envelope begins.
+  std::size_t start(Link& link) {
+    if (link.batch.empty() && link.state == State::ready) {
+      wire::encode(link.batch, wire::Link{link.session, link.sequence + 1});
+    }
+    return link.batch.size();
+  }
+  bool commit(Link& link, std::size_t before, bool counted);
+  void take(Link& link, std::size_t before, bool counted);
+  bool put_aside(Link& link, std::size_t before, bool counted);
+  void mark_dirty(Link& link) {
+    if (!std::exchange(link.dirty, true)) dirty_.push_back(link.node.key);
+  }
+  void flush_link(Link& link);
+  void pump(Link& link);
+  void greet(Link& link);
+  void break_session(Link& link);
+  void on_envelope(Link& link, const wire::Envelope& envelope);
+  void on_welcome(Link& link, const wire::Welcome& welcome);
+
+  DataContext& context_;
+  std::map<NodeKey, Link> links_;
+  Link* last_ = nullptr;  // most envelopes of a burst go to few nodes
+  std::vector<NodeKey> dirty_;
+};
+
+}  // namespace shardbus::runtime

@@ -1,0 +1,180 @@
+#include "runtime/data/peer_door.hpp"
+
+#include <algorithm>
+
+#include "runtime/data/dispatch.hpp"
+#include "shardbus/version.hpp"
+
+namespace shardbus::runtime {
+namespace {
+
+constexpr std::uint64_t kCreditBytes = std::uint64_t{32} << 20;
+constexpr std::uint32_t kRetryMs = 1000;
+
+bool counts(wire::Kind kind) {
+  const auto number = static_cast<int>(kind);
+  return (number >= 1 && number <= 4) || (number >= 40 && number <= 44);
+}
+
+}  // namespace
+
+void PeerDoor::on_frame(std::uint32_t connection, std::string_view frame) {
+  if (frame.empty()) return;  // keep-alive
+  std::string_view rest = frame;
+  wire::Envelope first;
+  if (wire::next_envelope(rest, first) != Errc::ok) {
+    context_.count(Count::malformed_frames);
+    return;
+  }
+  if (first.kind == wire::Kind::hello) return on_hello(connection, first);
+  const auto found = sessions_.find(connection);
+  wire::Link link;
+  if (first.kind != wire::Kind::link || wire::decode(first, link) != Errc::ok ||
+      found == sessions_.end() || found->second.number != link.session) {
+    return no_session(connection);
+  }
+  Session& session = found->second;
+  if (link.sequence != session.expected) {
+    // Frames were lost on the way; the sender has to know before anything newer is taken.
+    return no_session(connection);
+  }
+  context_.listener->on_traffic(session.node.key);
+  on_envelopes(connection, session, rest);
+}
+
+void PeerDoor::on_envelopes(std::uint32_t connection, Session& session, std::string_view frame) {
+  wire::Envelope envelope;
+  const std::uint64_t number = session.number;
+  while (!frame.empty()) {
+    const Errc outcome = wire::next_envelope(frame, envelope);
+    ++session.expected;
+    if (outcome == Errc::malformed) {
+      context_.count(Count::malformed_frames);
+      break;
+    }
+    if (outcome != Errc::ok) {
+      context_.count(Count::unknown_kinds);
+      continue;
+    }
+    if (counts(envelope.kind)) (void)session.credit.receive(envelope.raw.size());
+    if (!on_envelope(connection, session, envelope)) return;
+    // Handling an envelope may end this very session (a death, a newer HELLO).
+    const auto still = sessions_.find(connection);
+    if (still == sessions_.end() || still->second.number != number) return;
+  }
+  if (session.credit.due()) tell_credit(connection, session);
+}
+
+bool PeerDoor::on_envelope(std::uint32_t connection, Session& session,
+                           const wire::Envelope& envelope) {
+  const NodeKey from = session.node.key;
+  switch (envelope.kind) {
+    case wire::Kind::tell:
+    case wire::Kind::ask:
+      context_.dispatch->on_node_message(from, envelope.message, envelope.raw);
+      return true;
+    case wire::Kind::reply:
+    case wire::Kind::error:
+      context_.dispatch->on_reply(envelope.reply);
+      return true;
+    case wire::Kind::ping: {
+      std::string frame;
+      wire::encode_empty(frame, wire::Kind::pong);
+      (void)context_.wire->send_peer(connection, frame);
+      return true;
+    }
+    case wire::Kind::goodbye:
+      connections_.erase(from);
+      sessions_.erase(connection);
+      return false;
+    default:
+      context_.dispatch->on_node_envelope(from, envelope);
+      return true;
+  }
+}
+
+void PeerDoor::tell_credit(std::uint32_t connection, Session& session) {
+  session.credit.renew();
+  std::string frame;
+  wire::encode(frame, wire::Credit{session.credit.told_envelopes(), session.credit.told_bytes()});
+  (void)context_.wire->send_peer(connection, frame);
+}
+
+void PeerDoor::no_session(std::uint32_t connection) {
+  context_.count(Count::no_session);
+  std::string frame;
+  wire::encode_no_session(frame, static_cast<std::uint16_t>(Errc::no_session), "greet first");
+  (void)context_.wire->send_peer(connection, frame);
+}
+
+void PeerDoor::refuse(std::uint32_t connection, Errc code, std::string text,
+                      std::uint32_t retry_ms) {
+  context_.count(Count::rejected);
+  std::string frame;
+  wire::encode(frame, wire::Reject{static_cast<std::uint16_t>(code), std::move(text), retry_ms});
+  (void)context_.wire->send_peer(connection, frame);
+}
+
+void PeerDoor::on_hello(std::uint32_t connection, const wire::Envelope& envelope) {
+  wire::Hello hello;
+  if (wire::decode(envelope, hello) != Errc::ok || hello.role != wire::Role::node) {
+    context_.count(Count::malformed_frames);
+    return refuse(connection, Errc::malformed, "the peer port takes HELLO of role node only",
+                  kRetryMs);
+  }
+  if (hello.major != kProtocolMajor) {
+    return refuse(connection, Errc::version_mismatch,
+                  "this node speaks protocol " + std::to_string(kProtocolMajor) + ", HELLO says " +
+                      std::to_string(hello.major),
+                  kRetryMs);
+  }
+  if (hello.cluster != context_.config.cluster) {
+    return refuse(connection, Errc::cluster_mismatch,
+                  "this node is of cluster \"" + context_.config.cluster + "\", HELLO says \"" +
+                      hello.cluster + "\"",
+                  kRetryMs);
+  }
+  std::uint64_t& newest = newest_[hello.node.name];
+  if (hello.node.incarnation < newest) {
+    return refuse(connection, Errc::stale_incarnation,
+                  "a newer incarnation of " + hello.node.name + " is known", kRetryMs);
+  }
+  newest = hello.node.incarnation;
+  const auto older = connections_.find(hello.node.key);
+  if (older != connections_.end()) {
+    if (older->second != connection) sessions_.erase(older->second);
+    // Replies that the older session carried may be lost.
+    context_.dispatch->on_peer_session_replaced(hello.node.key);
+  }
+  connections_[hello.node.key] = connection;
+  Session& session = sessions_[connection];
+  session = {hello.node, context_.random_number(), 1,
+             core::CreditGrant(context_.config.peer_credit, kCreditBytes)};
+  welcome(connection, session);
+  context_.listener->on_traffic(hello.node.key);
+}
+
+void PeerDoor::welcome(std::uint32_t connection, const Session& session) {
+  wire::Welcome answer;
+  answer.session = session.number;
+  answer.node = context_.config.self;
+  answer.cluster = context_.config.cluster;
+  answer.cluster_id = context_.cluster_id;
+  answer.credit = {session.credit.told_envelopes(), session.credit.told_bytes()};
+  answer.limits = {wire::kFrameBytesMax, wire::kBatchMax, wire::kEntityIdBytesMax,
+                   wire::kPayloadBytesMax};
+  answer.ping_ms = static_cast<std::uint32_t>(
+      std::chrono::duration_cast<milliseconds>(context_.config.ping_interval).count());
+  std::string frame;
+  wire::encode(frame, answer);
+  (void)context_.wire->send_peer(connection, frame);
+}
+
+void PeerDoor::close(NodeKey node) {
+  const auto found = connections_.find(node);
+  if (found == connections_.end()) return;
+  sessions_.erase(found->second);
+  connections_.erase(found);
+}
+
+}  // namespace shardbus::runtime

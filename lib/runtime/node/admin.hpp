@@ -1,0 +1,21 @@
+// Answers to administrative asks (`$node`); their payloads are in PROTOCOL.md "Administration".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "runtime/data/data_plane.hpp"
+#include "runtime/node/readiness.hpp"
+#include "shardbus/status.hpp"
+
+namespace shardbus::runtime {
+
+// Answers `call` from within a pass.
+void answer_admin(const AdminCall& call, const ClusterView& view, std::uint64_t net_catches,
+                  DataPlane& plane);
+
+// The node that a `down` names. Errors: decode_failed.
+Result<std::string> admin_node_name(std::string_view payload);
+
+}  // namespace shardbus::runtime

@@ -1,0 +1,409 @@
+#include "runtime/node/control_loop.hpp"
+
+#include <poll.h>
+#include <algorithm>
+#include <utility>
+
+#include "base/hash.hpp"
+#include "runtime/node/admin.hpp"
+#include "transport/threads.hpp"
+#include "wire/codec.hpp"
+#include "wire/limits.hpp"
+
+namespace shardbus::runtime {
+namespace {
+
+constexpr Duration kSeedRetry = std::chrono::milliseconds(200);
+constexpr Duration kBootstrapPatience = std::chrono::milliseconds(1000);
+constexpr Duration kSeedReport = std::chrono::seconds(5);
+constexpr Duration kNet = std::chrono::milliseconds(50);
+constexpr std::size_t kInputsMax = 65536;
+
+LogLevel level_of(control::Severity severity) {
+  return static_cast<LogLevel>(static_cast<int>(severity));
+}
+
+}  // namespace
+
+ControlLoop::ControlLoop(transport::ZmqContext& context, transport::GossipSockets gossip,
+                         Link& link, Log& log, Readiness& readiness, ControlOptions options,
+                         Renew renew)
+    : context_(context),
+      gossip_(std::move(gossip)),
+      link_(link),
+      log_(log),
+      readiness_(readiness),
+      options_(std::move(options)),
+      renew_(std::move(renew)) {}
+
+ControlLoop::~ControlLoop() {
+  stop();
+}
+
+void ControlLoop::start() {
+  thread_ = transport::start_thread("sb-control", [this] { run(); });
+}
+
+void ControlLoop::stop() {
+  stopping_ = true;
+  wakeup_.signal();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ControlLoop::leave() {
+  post(Leave{});
+}
+
+// --- from the data plane ---
+
+void ControlLoop::post(Input input) {
+  bool wake = false;
+  {
+    const std::lock_guard lock(mutex_);
+    // Control messages are repeated until answered, so a full inbox costs time and nothing else.
+    if (inputs_.size() >= kInputsMax) return;
+    wake = inputs_.empty();
+    inputs_.push_back(std::move(input));
+  }
+  if (wake) wakeup_.signal();
+}
+
+void ControlLoop::on_control(NodeKey from, ControlMessage message) {
+  post(FromNode{from, std::move(message)});
+}
+void ControlLoop::on_traffic(NodeKey from) {
+  const std::lock_guard lock(mutex_);
+  traffic_.insert(from);
+}
+void ControlLoop::on_link_lost(NodeKey node) {
+  post(LinkLost{node});
+}
+void ControlLoop::on_hosted_types(std::vector<HostedType> types) {
+  post(Hosted{std::move(types)});
+}
+void ControlLoop::on_admin(AdminCall call) {
+  post(std::move(call));
+}
+void ControlLoop::log(LogLevel level, std::string_view event, std::string text) {
+  log_.write(level, event, text);
+}
+
+// --- the loop ---
+
+void ControlLoop::run() {
+  started_ = transport::now();
+  open_seeds();
+  if (options_.may_bootstrap && seeds_.empty()) begin_control(true);
+  if (!options_.may_bootstrap) begin_control(false);
+  while (!stopping_.load()) {
+    wait();
+    take_inputs();
+    read_gossip();
+    read_probes();
+    ask_seeds();
+    read_seeds();
+    decide_bootstrap();
+    if (plane_ == nullptr) continue;
+    plane_->on_tick(transport::now());
+    carry_out();
+    if (!rejoin_reason_.empty()) rejoin(std::exchange(rejoin_reason_, {}));
+    publish_view();
+  }
+  seeds_.clear();
+  gossip_.close();
+}
+
+void ControlLoop::wait() {
+  gossip_.service();
+  std::vector<pollfd> items{{wakeup_.descriptor(), POLLIN, 0}, {gossip_.descriptor(), POLLIN, 0}};
+  for (const Seed& seed : seeds_) items.push_back({seed.socket.descriptor(), POLLIN, 0});
+  for (const int descriptor : prober_.descriptors()) items.push_back({descriptor, POLLOUT, 0});
+  Time wake = transport::now() + kNet;
+  if (plane_ != nullptr) wake = std::min(wake, plane_->next_deadline());
+  // Their descriptors speak only on a change: look at the sockets themselves before sleeping.
+  bool ready = gossip_.readable();
+  for (const Seed& seed : seeds_) ready = ready || seed.socket.readable();
+  const auto left = std::max<Duration>(wake - transport::now(), Duration::zero());
+  const auto timeout =
+      static_cast<int>((left + std::chrono::microseconds(999)) / std::chrono::milliseconds(1));
+  poll(items.data(), items.size(), ready ? 0 : timeout);
+  if (items[0].revents != 0) wakeup_.clear();
+}
+
+void ControlLoop::take_inputs() {
+  std::vector<Input> inputs;
+  std::set<NodeKey> traffic;
+  {
+    const std::lock_guard lock(mutex_);
+    inputs.swap(inputs_);
+    traffic.swap(traffic_);
+  }
+  if (plane_ != nullptr) {
+    for (const NodeKey node : traffic) plane_->on_traffic(transport::now(), node);
+  }
+  for (Input& input : inputs) {
+    std::visit([this](auto& value) { take(value); }, input);
+  }
+}
+
+void ControlLoop::take(FromNode& input) {
+  if (plane_ != nullptr) plane_->on_message(transport::now(), input.from, input.message);
+}
+
+void ControlLoop::take(LinkLost& input) {
+  if (plane_ == nullptr) return;
+  plane_->on_link_lost(transport::now(), input.node);
+  const auto known = known_.find(input.node);
+  if (options_.death_proof && known != known_.end()) {
+    prober_.start(input.node.value, known->second.peer, transport::now());
+  }
+}
+
+void ControlLoop::take(Hosted& input) {
+  hosts_ = std::move(input.types);
+  options_.control.hosts = hosts_;
+  if (plane_ != nullptr) plane_->on_hosted_types(transport::now(), hosts_);
+}
+
+void ControlLoop::take(Leave& input) {
+  (void)input;
+  if (plane_ == nullptr) return note_left();
+  plane_->leave(transport::now());
+}
+
+void ControlLoop::take(AdminCall& input) {
+  if (input.method == "down" && plane_ != nullptr) {
+    const Result<std::string> name = admin_node_name(input.payload);
+    const control::ControlStatus status = plane_->status();
+    const bool member =
+        name && std::any_of(status.members.begin(), status.members.end(),
+                            [&](const auto& m) { return m.member.node.name == *name; });
+    if (member) plane_->down(transport::now(), *name);
+    link_.run([call = std::move(input), member](DataPlane& plane) {
+      plane.answer({call.asker.value, call.slot},
+                   member ? ReplyView{Errc::ok, {}, "\xc0"}
+                          : ReplyView{Errc::no_such_node, "no member has this name", {}});
+    });
+    return;
+  }
+  auto view = std::make_shared<ClusterView>();
+  if (plane_ != nullptr) {
+    *view = {plane_->status(), plane_->table(), hosts_};
+  } else {
+    view->status.self = options_.control.self;
+  }
+  link_.run([call = std::move(input), view = std::move(view), net = link_.net_catches()](
+                DataPlane& plane) { answer_admin(call, *view, net, plane); });
+}
+
+void ControlLoop::read_gossip() {
+  transport::Frame frame;
+  while (gossip_.receive(frame)) {
+    if (plane_ == nullptr) continue;
+    std::string_view rest = frame.bytes();
+    wire::Envelope envelope;
+    ControlMessage message;
+    if (wire::next_envelope(rest, envelope) != Errc::ok ||
+        wire::decode(envelope, message) != Errc::ok) {
+      continue;
+    }
+    if (const auto* digest = std::get_if<Digest>(&message)) {
+      plane_->on_digest(transport::now(), *digest);
+    } else if (const auto* delta = std::get_if<TableDelta>(&message)) {
+      plane_->on_delta(transport::now(), delta->to.claimant, *delta);
+    }
+  }
+}
+
+void ControlLoop::read_probes() {
+  for (const transport::Prober::Finding& finding : prober_.collect(transport::now())) {
+    if (finding.outcome != transport::Prober::Outcome::refused || plane_ == nullptr) continue;
+    plane_->on_proof_of_death(transport::now(), NodeKey{finding.peer});
+  }
+}
+
+// --- seeds ---
+
+void ControlLoop::open_seeds() {
+  for (const std::string& address : options_.seeds) open_seed(address);
+  next_seed_report_ = transport::now() + kSeedReport;
+}
+
+void ControlLoop::open_seed(const std::string& address) {
+  const bool known = std::any_of(seeds_.begin(), seeds_.end(),
+                                 [&](const Seed& seed) { return seed.address == address; });
+  if (known) return;
+  auto socket = transport::Socket::open(context_, transport::SocketKind::dealer,
+                                        transport::IoThread::control, wire::kFrameBytesMax);
+  if (!socket) return tell(LogLevel::error, "join.no_socket", socket.error().message());
+  const Status connected = socket->connect(address);
+  if (!connected) return tell(LogLevel::error, "join.bad_seed", connected.message());
+  seeds_.push_back({address, std::move(*socket), {}, false});
+}
+
+void ControlLoop::ask_seeds() {
+  if (seeds_.empty() || (plane_ != nullptr && plane_->status().in_cluster)) return;
+  std::string who;
+  wire::encode_empty(who, wire::Kind::who);
+  std::string unanswered;
+  for (Seed& seed : seeds_) {
+    if (!seed.answered) unanswered += (unanswered.empty() ? "" : ",") + seed.address;
+    if (seed.next_who > transport::now()) continue;
+    seed.next_who = transport::now() + kSeedRetry;
+    (void)seed.socket.send(who);
+  }
+  if (transport::now() < next_seed_report_) return;
+  next_seed_report_ = transport::now() + kSeedReport;
+  tell(LogLevel::warn, "join.waiting",
+       unanswered.empty() ? "seeds answer, but none is in a cluster yet"
+                          : "no answer from seeds " + unanswered + "; trying on");
+}
+
+void ControlLoop::read_seeds() {
+  for (Seed& seed : seeds_) {
+    transport::Frame frame;
+    while (seed.socket.receive(frame)) {
+      std::string_view rest = frame.bytes();
+      wire::Envelope envelope;
+      wire::Here here;
+      if (wire::next_envelope(rest, envelope) != Errc::ok || envelope.kind != wire::Kind::here ||
+          wire::decode(envelope, here) != Errc::ok) {
+        continue;
+      }
+      seed.answered = true;
+      if (here.node.key == options_.control.self.key) continue;  // our own address
+      if (here.cluster != options_.control.cluster) {
+        tell(LogLevel::error, "join.cluster_mismatch",
+             "seed=" + seed.address + " cluster_there=" + here.cluster +
+                 " cluster_here=" + options_.control.cluster);
+        continue;
+      }
+      if (plane_ == nullptr && here.cluster_id != 0) begin_control(false);
+      if (plane_ != nullptr)
+        plane_->on_seed(transport::now(), here.node, here.cluster, here.cluster_id);
+    }
+  }
+}
+
+// The first seed makes a cluster only when no other seed is in one already.
+void ControlLoop::decide_bootstrap() {
+  if (plane_ != nullptr) return;
+  if (transport::now() - started_ >= kBootstrapPatience) begin_control(true);
+}
+
+void ControlLoop::begin_control(bool bootstrap) {
+  control::ControlConfig config = options_.control;
+  config.bootstrap = bootstrap;
+  config.hosts = hosts_;
+  plane_ = std::make_unique<control::ControlPlane>(transport::now(), std::move(config));
+}
+
+// --- outputs ---
+
+void ControlLoop::carry_out() {
+  for (const control::ControlOutput& output : plane_->take_outputs()) {
+    std::visit([this](const auto& value) { carry_out(value); }, output);
+  }
+  if (plane_->cluster_id() != told_cluster_) {
+    told_cluster_ = plane_->cluster_id();
+    link_.run([id = told_cluster_](DataPlane& plane) { plane.set_cluster_id(id); });
+  }
+}
+
+void ControlLoop::carry_out(const control::PublishDigest& output) {
+  std::string frame;
+  wire::encode(frame, ControlMessage(output.digest));
+  gossip_.publish(frame);
+}
+
+void ControlLoop::carry_out(const control::PublishDelta& output) {
+  std::string frame;
+  wire::encode(frame, ControlMessage(output.delta));
+  gossip_.publish(frame);
+}
+
+void ControlLoop::carry_out(const control::SendControl& output) {
+  link_.run([output](DataPlane& plane) {
+    plane.connect(output.node);
+    (void)plane.links().send_control(output.to, output.message);
+  });
+}
+
+void ControlLoop::carry_out(const control::TellRegion& output) {
+  link_.run([self = options_.control.self.key, output](DataPlane& plane) {
+    plane.dispatch().on_region_command(self, output.message);
+  });
+}
+
+void ControlLoop::carry_out(const control::ConnectNode& output) {
+  known_[output.node.key] = output.node;
+  gossip_.connect(output.node.key, output.node.gossip);
+  link_.run([output](DataPlane& plane) { plane.connect(output.node); });
+}
+
+void ControlLoop::carry_out(const control::DisconnectNode& output) {
+  known_.erase(output.node);
+  gossip_.disconnect(output.node);
+  link_.run([output](DataPlane& plane) { plane.disconnect(output.node, output.dead); });
+}
+
+void ControlLoop::carry_out(const control::TableChanged& output) {
+  link_.run([table = std::make_shared<AllocationTable>(output.table)](DataPlane& plane) {
+    plane.dispatch().on_table(*table);
+  });
+}
+
+void ControlLoop::carry_out(const control::Event& output) {
+  tell(level_of(output.severity), output.name, output.text);
+}
+
+void ControlLoop::carry_out(const control::LeaveDone& output) {
+  (void)output;
+  note_left();
+}
+
+void ControlLoop::note_left() {
+  {
+    const std::lock_guard lock(mutex_);
+    left_ = true;
+  }
+  left_signal_.notify_all();
+}
+
+bool ControlLoop::wait_left(Time until) {
+  std::unique_lock lock(mutex_);
+  return left_signal_.wait_until(lock, until, [this] { return left_; });
+}
+
+void ControlLoop::carry_out(const control::DownSelf& output) {
+  rejoin_reason_ = output.reason;
+}
+
+// A node that lost its place starts again as a new incarnation: nothing of the old one goes on.
+void ControlLoop::rejoin(const std::string& reason) {
+  tell(LogLevel::warn, "membership.down_self", reason + "; joining again as a new incarnation");
+  for (const auto& member : plane_->status().members) {
+    if (member.member.node.key == options_.control.self.key) continue;
+    open_seed(member.member.node.front);
+  }
+  for (const auto& [key, info] : known_) gossip_.disconnect(key);
+  known_.clear();
+  NodeInfo& self = options_.control.self;
+  ++self.incarnation;
+  self.key = node_key(self.name, self.incarnation);
+  renew_(self);
+  told_cluster_ = 0;
+  begin_control(false);
+}
+
+void ControlLoop::publish_view() {
+  auto view = std::make_shared<ClusterView>();
+  *view = {plane_->status(), plane_->table(), hosts_};
+  readiness_.update(std::move(view));
+}
+
+void ControlLoop::tell(LogLevel level, std::string_view event, const std::string& text) {
+  log_.write(level, event, text);
+}
+
+}  // namespace shardbus::runtime

@@ -1,0 +1,142 @@
+// The control loop of a node: gossip, membership, election and coordination, on a thread of its own
+// that data never blocks.
+//
+// Owns the gossip sockets and the control plane. What the data plane notes down for it comes in by
+// `DataListener`; what it decides goes to the link as work.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "runtime/control/control_plane.hpp"
+#include "runtime/data/ports.hpp"
+#include "runtime/node/link.hpp"
+#include "runtime/node/log.hpp"
+#include "runtime/node/readiness.hpp"
+#include "transport/gossip_sockets.hpp"
+#include "transport/probe.hpp"
+
+namespace shardbus::runtime {
+
+struct ControlOptions {
+  control::ControlConfig control;  // self: the first incarnation
+  std::vector<std::string> seeds;  // other nodes' listen addresses
+  bool may_bootstrap = false;
+  bool death_proof = true;
+};
+
+class ControlLoop final : public DataListener {
+ public:
+  // Makes the data plane of a new incarnation; called before a node joins again.
+  using Renew = std::function<void(const NodeInfo& self)>;
+
+  ControlLoop(transport::ZmqContext& context, transport::GossipSockets gossip, Link& link, Log& log,
+              Readiness& readiness, ControlOptions options, Renew renew);
+  ~ControlLoop() override;
+
+  void start();
+  void stop();
+  // Asks for a graceful exit: shards go first, then the membership.
+  void leave();
+  // Waits until that is done; false if `until` came first.
+  bool wait_left(Time until);
+
+  // --- DataListener, from within passes ---
+  void on_control(NodeKey from, ControlMessage message) override;
+  void on_traffic(NodeKey from) override;
+  void on_link_lost(NodeKey node) override;
+  void on_hosted_types(std::vector<HostedType> types) override;
+  void on_admin(AdminCall call) override;
+  void log(LogLevel level, std::string_view event, std::string text) override;
+
+ private:
+  struct FromNode {
+    NodeKey from;
+    ControlMessage message;
+  };
+  struct LinkLost {
+    NodeKey node;
+  };
+  struct Hosted {
+    std::vector<HostedType> types;
+  };
+  struct Leave {};
+  using Input = std::variant<FromNode, LinkLost, Hosted, AdminCall, Leave>;
+
+  struct Seed {
+    std::string address;
+    transport::Socket socket;
+    Time next_who{};
+    bool answered = false;
+  };
+
+  void run();
+  void wait();
+  void post(Input input);
+  void take_inputs();
+  void take(FromNode& input);
+  void take(LinkLost& input);
+  void take(Hosted& input);
+  void take(AdminCall& input);
+  void take(Leave& input);
+  void read_gossip();
+  void read_probes();
+  void carry_out();
+  void carry_out(const control::PublishDigest& output);
+  void carry_out(const control::PublishDelta& output);
+  void carry_out(const control::SendControl& output);
+  void carry_out(const control::TellRegion& output);
+  void carry_out(const control::ConnectNode& output);
+  void carry_out(const control::DisconnectNode& output);
+  void carry_out(const control::TableChanged& output);
+  void carry_out(const control::Event& output);
+  void carry_out(const control::LeaveDone& output);
+  void carry_out(const control::DownSelf& output);
+  void open_seeds();
+  void open_seed(const std::string& address);
+  void ask_seeds();
+  void read_seeds();
+  void decide_bootstrap();
+  void begin_control(bool bootstrap);
+  void note_left();
+  void rejoin(const std::string& reason);
+  void publish_view();
+  void tell(LogLevel level, std::string_view event, const std::string& text);
+
+  transport::ZmqContext& context_;
+  transport::GossipSockets gossip_;
+  Link& link_;
+  Log& log_;
+  Readiness& readiness_;
+  ControlOptions options_;
+  Renew renew_;
+  transport::Wakeup wakeup_;
+  transport::Prober prober_;
+  std::map<NodeKey, NodeInfo> known_;  // whom the plane told us to reach
+  std::unique_ptr<control::ControlPlane> plane_;
+  std::vector<Seed> seeds_;
+  Time started_{};
+  Time next_seed_report_{};
+  std::vector<HostedType> hosts_;
+  std::uint64_t told_cluster_ = 0;
+  std::string rejoin_reason_;
+
+  std::mutex mutex_;
+  std::vector<Input> inputs_;  // guarded by mutex_
+  std::set<NodeKey> traffic_;  // guarded by mutex_
+  std::atomic<bool> stopping_{false};
+  std::condition_variable left_signal_;
+  bool left_ = false;  // guarded by mutex_
+  std::thread thread_;
+};
+
+}  // namespace shardbus::runtime

@@ -1,0 +1,231 @@
+#include "runtime/node/node_core.hpp"
+
+#include <algorithm>
+#include <condition_variable>
+#include <random>
+#include <utility>
+
+#include "base/hash.hpp"
+#include "runtime/node/validate.hpp"
+#include "transport/endpoint.hpp"
+#include "transport/threads.hpp"
+
+namespace shardbus::runtime {
+namespace {
+
+std::string with_port(const transport::Endpoint& base, unsigned offset) {
+  transport::Endpoint next = base;
+  if (base.port != 0) next.port = static_cast<std::uint16_t>(base.port + offset);
+  return next.text();
+}
+
+// What others dial: the bound port under the advertised host.
+std::string advertised(const std::string& bound, const std::string& host) {
+  Result<transport::Endpoint> endpoint = transport::parse_endpoint(bound);
+  if (!endpoint) return bound;
+  if (!host.empty()) endpoint->host = host;
+  return endpoint->text();
+}
+
+std::uint64_t start_time() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(since).count());
+}
+
+}  // namespace
+
+Result<std::shared_ptr<NodeCore>> NodeCore::start(NodeOptions options) {
+  Status valid = validate(options);
+  if (!valid) return valid;
+  auto core = std::make_shared<NodeCore>(std::move(options));
+  Status opened = core->open();
+  if (!opened) return opened;
+  return core;
+}
+
+NodeCore::NodeCore(NodeOptions options)
+    : options_(std::move(options)),
+      log_(options_.log, options_.name.empty() ? options_.listen : options_.name) {}
+
+NodeCore::~NodeCore() {
+  stop();
+}
+
+Status NodeCore::bind(std::string& front, std::string& peer, std::string& gossip,
+                      std::optional<transport::GossipSockets>& sockets) {
+  const transport::Endpoint base = *transport::parse_endpoint(options_.listen);
+  front = options_.listen;
+  peer = options_.peer_listen.empty() ? with_port(base, 1) : options_.peer_listen;
+  gossip = options_.gossip_listen.empty() ? with_port(base, 2) : options_.gossip_listen;
+  auto link = Link::open(context_, {front, peer, options_.placement});
+  if (!link) return link.error();
+  auto bound = transport::GossipSockets::bind(context_, gossip);
+  if (!bound) return bound.error();
+  link_ = std::move(*link);
+  sockets.emplace(std::move(*bound));
+  front = advertised(link_->front_endpoint(), options_.advertise);
+  peer = advertised(link_->peer_endpoint(), options_.advertise);
+  gossip = advertised(sockets->endpoint(), options_.advertise);
+  return {};
+}
+
+Status NodeCore::open() {
+  std::optional<transport::GossipSockets> gossip;
+  Status bound = bind(info_.front, info_.peer, info_.gossip, gossip);
+  if (!bound) return bound;
+  info_.name = options_.name.empty() ? info_.front.substr(6) : options_.name;
+  info_.incarnation = start_time();
+  info_.key = node_key(info_.name, info_.incarnation);
+  if (options_.workers > 0) pool_ = std::make_unique<Pool>(*link_, options_.workers);
+
+  ControlOptions control;
+  control.control.cluster = options_.cluster;
+  control.control.self = info_;
+  control.control.seed = std::random_device{}();
+  control.control.digest_interval = options_.gossip_interval;
+  control.control.stable_after = options_.stable_after;
+  control.control.handoff_timeout = options_.handoff_timeout + std::chrono::seconds(2);
+  control.control.failure.acceptable_pause = options_.failure_timeout;
+  control.death_proof = options_.death_proof;
+  control.may_bootstrap = options_.seeds.empty() || options_.seeds.front() == info_.front;
+  for (const std::string& seed : options_.seeds) {
+    if (seed != info_.front) control.seeds.push_back(seed);
+  }
+  control_ = std::make_unique<ControlLoop>(context_, std::move(*gossip), *link_, log_, readiness_,
+                                           std::move(control),
+                                           [this](const NodeInfo& self) { renew(self); });
+  link_->install(make_plane(info_));
+  control_->start();
+  return {};
+}
+
+std::unique_ptr<DataPlane> NodeCore::make_plane(const NodeInfo& self) {
+  DataConfig config;
+  config.self = self;
+  config.cluster = options_.cluster;
+  config.seed = (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
+  config.client_credit = options_.client_credit;
+  config.peer_credit = options_.peer_credit;
+  config.buffered_messages = options_.buffered_messages;
+  config.sessions = options_.sessions;
+  config.pending_asks = options_.pending_asks;
+  config.ping_interval = options_.ping_interval;
+  config.handoff_timeout = options_.handoff_timeout;
+  return std::make_unique<DataPlane>(std::move(config), *link_, *control_, weak_from_this(),
+                                     pool_.get());
+}
+
+// A new incarnation: entities, sessions and asks of the old one end here.
+void NodeCore::renew(const NodeInfo& self) {
+  std::vector<EntityType> hosted;
+  {
+    const std::lock_guard lock(hosted_mutex_);
+    hosted = hosted_;
+  }
+  link_->replace(make_plane(self), [&](DataPlane& old) {
+    old.disconnect_all();
+    for (EntityType& type : hosted) (void)link_->plane().host(std::move(type));
+    old.abandon(Errc::unknown_outcome, "the node lost its place in the cluster");
+  });
+}
+
+Status NodeCore::host(EntityType type) {
+  Status valid = validate(type);
+  if (!valid) return valid;
+  if (stopped_.load()) return Status(Errc::stopped);
+  {
+    const std::lock_guard lock(hosted_mutex_);
+    hosted_.push_back(type);
+  }
+  Errc outcome = Errc::ok;
+  const std::string name = type.name;
+  if (const auto pass = link_->try_pass()) {
+    outcome = link_->plane().host(std::move(type));
+  } else {
+    link_->run_and_wait([&](DataPlane& plane) { outcome = plane.host(std::move(type)); });
+  }
+  if (outcome == Errc::ok) return {};
+  return {outcome, "type " + name + " is known in the cluster with another shard_count"};
+}
+
+// --- Messenger ---
+
+Status NodeCore::tell(const Outgoing& message) {
+  Status valid = validate(message);
+  if (!valid) return valid;
+  if (stopped_.load()) return Status(Errc::stopped);
+  if (const auto pass = link_->try_pass()) {
+    const Errc outcome = link_->plane().tell(message);
+    return outcome == Errc::ok ? Status() : Status(outcome, std::string(message.type));
+  }
+  link_->run([owned = OwnedMessage(message)](DataPlane& plane) {
+    plane.report_tell(plane.tell(owned.view()), owned.view());
+  });
+  return {};
+}
+
+void NodeCore::ask(const Outgoing& message, milliseconds timeout, ReplyCallback done) {
+  Status valid = validate(message, timeout);
+  if (valid.ok() && stopped_.load()) valid = Status(Errc::stopped);
+  if (!valid) return done({valid.code(), valid.text(), {}});
+  if (const auto pass = link_->try_pass()) {
+    return link_->plane().ask(message, timeout, std::move(done));
+  }
+  link_->run([owned = OwnedMessage(message), timeout, done = std::move(done)](
+                 DataPlane& plane) mutable { plane.ask(owned.view(), timeout, std::move(done)); });
+}
+
+Result<std::string> NodeCore::ask_and_wait(const Outgoing& message, milliseconds timeout) {
+  if (transport::Reactor::inside_pass()) {
+    return Status(Errc::would_deadlock,
+                  "use the callback or awaitable form inside handlers and callbacks");
+  }
+  return wait_for_reply([&](ReplyCallback done) { ask(message, timeout, std::move(done)); });
+}
+
+Status NodeCore::answer(const ReplyAddress& to, const ReplyView& reply) {
+  if (stopped_.load()) return Status(Errc::stopped);
+  if (const auto pass = link_->try_pass()) {
+    link_->plane().answer(to, reply);
+    return {};
+  }
+  link_->run([to, error = reply.error, text = std::string(reply.text),
+              payload = std::string(reply.payload)](DataPlane& plane) {
+    plane.answer(to, {error, text, payload});
+  });
+  return {};
+}
+
+// --- life ---
+
+Status NodeCore::wait_ready(milliseconds timeout, std::uint32_t members) const {
+  return readiness_.wait(timeout, members, [this] {
+    bool settled = false;
+    link_->run_and_wait([&](DataPlane& plane) { settled = plane.dispatch().settled(); });
+    return settled;
+  });
+}
+
+Status NodeCore::leave(milliseconds deadline) {
+  if (stopped_.load()) return {};
+  const Time until = transport::now() + deadline;
+  control_->leave();
+  const bool left = control_->wait_left(until);
+  stop();
+  if (left) return {};
+  return {Errc::timeout, "shards were not handed over within the deadline"};
+}
+
+void NodeCore::stop() {
+  if (stopped_.exchange(true)) return;
+  readiness_.close();
+  if (control_ != nullptr) control_->stop();
+  if (link_ != nullptr && control_ != nullptr) {
+    link_->run_and_wait([](DataPlane& plane) { plane.abandon(Errc::stopped, "the node stops"); });
+  }
+  if (pool_ != nullptr) pool_->stop();
+  if (link_ != nullptr) link_->stop();
+}
+
+}  // namespace shardbus::runtime

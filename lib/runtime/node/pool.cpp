@@ -1,0 +1,61 @@
+#include "runtime/node/pool.hpp"
+
+#include <utility>
+
+#include "transport/threads.hpp"
+
+namespace shardbus::runtime {
+
+Pool::Pool(Link& link, std::uint32_t threads) : link_(link) {
+  for (std::uint32_t i = 0; i < threads; ++i) {
+    lanes_.push_back(std::make_unique<Lane>());
+    Lane& lane = *lanes_.back();
+    lane.thread = transport::start_thread("sb-worker", [this, &lane] { run(lane); });
+  }
+}
+
+Pool::~Pool() {
+  stop();
+}
+
+void Pool::stop() {
+  for (auto& lane : lanes_) {
+    {
+      const std::lock_guard lock(lane->mutex);
+      lane->stopping = true;
+      lane->jobs.clear();
+    }
+    lane->signal.notify_one();
+  }
+  for (auto& lane : lanes_) {
+    if (lane->thread.joinable()) lane->thread.join();
+  }
+}
+
+void Pool::post(std::uint32_t lane_number, UniqueFunction<void()> work,
+                UniqueFunction<void()> done) {
+  Lane& lane = *lanes_[lane_number % lanes_.size()];
+  {
+    const std::lock_guard lock(lane.mutex);
+    if (lane.stopping) return;
+    lane.jobs.push_back({std::move(work), std::move(done)});
+    if (lane.jobs.size() > 1) return;  // it is awake, or was told already
+  }
+  lane.signal.notify_one();
+}
+
+void Pool::run(Lane& lane) {
+  std::unique_lock lock(lane.mutex);
+  for (;;) {
+    lane.signal.wait(lock, [&] { return lane.stopping || !lane.jobs.empty(); });
+    if (lane.stopping) return;
+    Job job = std::move(lane.jobs.front());
+    lane.jobs.pop_front();
+    lock.unlock();
+    job.work();
+    link_.run([done = std::move(job.done)](DataPlane&) mutable { done(); });
+    lock.lock();
+  }
+}
+
+}  // namespace shardbus::runtime

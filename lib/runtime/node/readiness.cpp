@@ -1,0 +1,107 @@
+#include "runtime/node/readiness.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace shardbus::runtime {
+namespace {
+
+const TypeTable* find(const AllocationTable& table, const std::string& name) {
+  const auto found = std::find_if(table.types.begin(), table.types.end(),
+                                  [&](const TypeTable& type) { return type.name == name; });
+  return found == table.types.end() ? nullptr : &*found;
+}
+
+// A host that has nothing while another has several is about to get its share.
+bool waits_for_share(const TypeTable& type, NodeKey self) {
+  std::map<NodeKey, std::size_t> owned;
+  for (const TableEntry& entry : type.entries) ++owned[entry.owner];
+  if (owned.contains(self)) return false;
+  return std::any_of(owned.begin(), owned.end(),
+                     [](const auto& entry) { return entry.second > 1; });
+}
+
+}  // namespace
+
+std::string why_not_ready(const ClusterView& view, std::uint32_t members) {
+  const control::ControlStatus& status = view.status;
+  if (!status.in_cluster) return "not a member of a cluster yet";
+  if (status.coordinator == kNoNode) return "no coordinator is known";
+  if (!status.counted) return "the member set is not agreed yet";
+  const auto up =
+      std::count_if(status.members.begin(), status.members.end(),
+                    [](const auto& member) { return member.member.state == MemberState::up; });
+  if (up < static_cast<std::ptrdiff_t>(members)) {
+    return std::to_string(up) + " of " + std::to_string(members) + " members are up";
+  }
+  for (const auto& member : status.members) {
+    if (member.member.node.key == status.self.key && member.member.state != MemberState::up) {
+      return "this node is not up yet";
+    }
+  }
+  if (!status.handoffs.empty()) {
+    return std::to_string(status.handoffs.size()) + " shards are moving";
+  }
+  for (const HostedType& host : view.hosts) {
+    const TypeTable* type = find(view.table, host.name);
+    if (type == nullptr) return "type " + host.name + " has no shards given out";
+    if (waits_for_share(*type, status.self.key)) {
+      return "this node has no shard of " + host.name + " yet";
+    }
+  }
+  for (const TypeTable& type : view.table.types) {
+    const auto unowned =
+        std::count_if(type.entries.begin(), type.entries.end(),
+                      [](const TableEntry& entry) { return entry.owner == kNoNode; });
+    if (unowned > 0) {
+      return std::to_string(unowned) + " shards of " + type.name + " have no owner";
+    }
+  }
+  return {};
+}
+
+void Readiness::update(std::shared_ptr<const ClusterView> view) {
+  {
+    const std::lock_guard lock(mutex_);
+    view_ = std::move(view);
+  }
+  changed_.notify_all();
+}
+
+void Readiness::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  changed_.notify_all();
+}
+
+std::shared_ptr<const ClusterView> Readiness::view() const {
+  const std::lock_guard lock(mutex_);
+  return view_;
+}
+
+Status Readiness::wait(milliseconds timeout, std::uint32_t members,
+                       const std::function<bool()>& settled) const {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  std::unique_lock lock(mutex_);
+  std::string why = "not started";
+  for (;;) {
+    if (closed_) return Status(Errc::stopped);
+    const std::shared_ptr<const ClusterView> view = view_;
+    if (view != nullptr) {
+      lock.unlock();
+      why = why_not_ready(*view, members);
+      if (why.empty() && settled()) return {};
+      if (why.empty()) why = "a shard of this node is moving or has no route yet";
+      lock.lock();
+    }
+    if (std::chrono::steady_clock::now() >= deadline) return {Errc::timeout, why};
+    // The data plane settles without a word; look again soon.
+    changed_.wait_until(lock,
+                        std::min(deadline, std::chrono::steady_clock::now() + milliseconds(20)));
+  }
+}
+
+}  // namespace shardbus::runtime
