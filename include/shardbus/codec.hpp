@@ -20,7 +20,7 @@
   MSGPACK_PP_SEQ_TO_TUPLE(MSGPACK_PP_SEQ_FOR_EACH(MSGPACK_DEFINE_MAP_EACH_PROC, 0, \
                                                   MSGPACK_PP_VARIADIC_TO_SEQ(__VA_ARGS__)))
 #define SHARDBUS_MAP_PICK(unused, picked, ...) picked
-#define MSGPACK_DEFINE_MAP_IMPL(...) \
+#define MSGPACK_DEFINE_MAP_IMPL(...) /* NOLINT(readability-identifier-naming): theirs */ \
   SHARDBUS_MAP_PICK(~__VA_OPT__(, SHARDBUS_MAP_FIELDS), SHARDBUS_MAP_NO_FIELDS, ~)(__VA_ARGS__)
 
 namespace shardbus {

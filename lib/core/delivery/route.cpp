@@ -52,6 +52,11 @@ Route::Step Route::on_dead(NodeKey node) {
   return go_direct();
 }
 
+Route::Step Route::on_way_lost(NodeKey node) {
+  if (node == kNoNode || via_ != node) return {};
+  return go_direct();
+}
+
 Route::Step Route::on_link_reset(NodeKey node) const {
   return {.release = false, .send_fence = fence_id_ != 0 && via_ == node};
 }

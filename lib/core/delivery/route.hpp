@@ -18,6 +18,11 @@ namespace shardbus::core {
 
 class Route {
  public:
+  // Messages went to `via` before anything was known of the shard.
+  void start_via(NodeKey via) {
+    via_ = via;
+    used_ = true;
+  }
   // What the caller has to do after an input.
   struct Step {
     bool release = false;     // send what is held: `may_send()` holds now
@@ -40,6 +45,8 @@ class Route {
   Step on_path_lost(std::uint64_t id);
   // A node is dead; nothing is sent there any more.
   Step on_dead(NodeKey node);
+  // What was sent to `node` is lost, but the node may come back: the way is open again from there.
+  Step on_way_lost(NodeKey node);
   // The session to a node was replaced, or the fence is overdue: the same fence again (rule 18).
   [[nodiscard]] Step on_link_reset(NodeKey node) const;
 

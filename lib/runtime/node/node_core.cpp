@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/hash.hpp"
-#include "runtime/node/validate.hpp"
 #include "transport/endpoint.hpp"
 #include "transport/threads.hpp"
+#include "transport/validate.hpp"
 
 namespace shardbus::runtime {
 namespace {
@@ -36,7 +36,7 @@ std::uint64_t start_time() {
 }  // namespace
 
 Result<std::shared_ptr<NodeCore>> NodeCore::start(NodeOptions options) {
-  Status valid = validate(options);
+  Status valid = transport::validate(options);
   if (!valid) return valid;
   auto core = std::make_shared<NodeCore>(std::move(options));
   Status opened = core->open();
@@ -131,7 +131,7 @@ void NodeCore::renew(const NodeInfo& self) {
 }
 
 Status NodeCore::host(EntityType type) {
-  Status valid = validate(type);
+  Status valid = transport::validate(type);
   if (!valid) return valid;
   if (stopped_.load()) return Status(Errc::stopped);
   {
@@ -152,27 +152,27 @@ Status NodeCore::host(EntityType type) {
 // --- Messenger ---
 
 Status NodeCore::tell(const Outgoing& message) {
-  Status valid = validate(message);
+  Status valid = transport::validate(message);
   if (!valid) return valid;
   if (stopped_.load()) return Status(Errc::stopped);
   if (const auto pass = link_->try_pass()) {
     const Errc outcome = link_->plane().tell(message);
     return outcome == Errc::ok ? Status() : Status(outcome, std::string(message.type));
   }
-  link_->run([owned = OwnedMessage(message)](DataPlane& plane) {
+  link_->run([owned = transport::OwnedMessage(message)](DataPlane& plane) {
     plane.report_tell(plane.tell(owned.view()), owned.view());
   });
   return {};
 }
 
 void NodeCore::ask(const Outgoing& message, milliseconds timeout, ReplyCallback done) {
-  Status valid = validate(message, timeout);
+  Status valid = transport::validate(message, timeout);
   if (valid.ok() && stopped_.load()) valid = Status(Errc::stopped);
   if (!valid) return done({valid.code(), valid.text(), {}});
   if (const auto pass = link_->try_pass()) {
     return link_->plane().ask(message, timeout, std::move(done));
   }
-  link_->run([owned = OwnedMessage(message), timeout, done = std::move(done)](
+  link_->run([owned = transport::OwnedMessage(message), timeout, done = std::move(done)](
                  DataPlane& plane) mutable { plane.ask(owned.view(), timeout, std::move(done)); });
 }
 
@@ -181,7 +181,8 @@ Result<std::string> NodeCore::ask_and_wait(const Outgoing& message, milliseconds
     return Status(Errc::would_deadlock,
                   "use the callback or awaitable form inside handlers and callbacks");
   }
-  return wait_for_reply([&](ReplyCallback done) { ask(message, timeout, std::move(done)); });
+  return transport::wait_for_reply(
+      [&](ReplyCallback done) { ask(message, timeout, std::move(done)); });
 }
 
 Status NodeCore::answer(const ReplyAddress& to, const ReplyView& reply) {

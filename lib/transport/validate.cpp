@@ -1,4 +1,4 @@
-#include "runtime/node/validate.hpp"
+#include "transport/validate.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -6,7 +6,7 @@
 #include "transport/endpoint.hpp"
 #include "wire/limits.hpp"
 
-namespace shardbus::runtime {
+namespace shardbus::transport {
 namespace {
 
 Status bad(const std::string& what, const std::string& value, const std::string& range) {
@@ -113,4 +113,4 @@ Status validate(const Outgoing& message, milliseconds timeout) {
   return in_range("timeout ms", timeout.count(), 1, wire::kTimeLeftMsMax);
 }
 
-}  // namespace shardbus::runtime
+}  // namespace shardbus::transport

@@ -10,7 +10,7 @@
 #include "shardbus/message.hpp"
 #include "shardbus/options.hpp"
 
-namespace shardbus::runtime {
+namespace shardbus::transport {
 
 // Errors: invalid_argument or bad_address, naming the option, its value, and its range.
 Status validate(const NodeOptions& options);
@@ -50,4 +50,4 @@ Result<std::string> wait_for_reply(Send send) {
   return std::move(*result);
 }
 
-}  // namespace shardbus::runtime
+}  // namespace shardbus::transport

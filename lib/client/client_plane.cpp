@@ -1,0 +1,360 @@
+#include "client/client_plane.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "wire/limits.hpp"
+
+namespace shardbus::client {
+namespace {
+
+constexpr std::uint32_t kCallbackDepthMax = 4;
+constexpr std::size_t kHeldMax = 65536;
+constexpr Duration kTick = std::chrono::milliseconds(5);
+
+// A slot number as the correlation that comes back: one msgpack uint 64.
+struct SlotText {
+  std::array<char, 9> bytes{};
+  explicit SlotText(std::uint64_t slot) {
+    bytes[0] = '\xcf';
+    for (unsigned i = 0; i < 8; ++i) bytes[8 - i] = static_cast<char>(slot >> (8 * i));
+  }
+  [[nodiscard]] std::string_view view() const { return {bytes.data(), bytes.size()}; }
+};
+
+std::uint64_t slot_of(std::string_view opaque) {
+  if (opaque.size() != 9 || opaque[0] != '\xcf') return 0;
+  std::uint64_t slot = 0;
+  for (std::size_t i = 1; i < 9; ++i) slot = slot << 8 | static_cast<unsigned char>(opaque[i]);
+  return slot;
+}
+
+wire::Message message_of(const Outgoing& out, wire::Kind kind) {
+  wire::Message message;
+  message.kind = kind;
+  message.flags = wire::kFlagGreeted;
+  message.type = out.type;
+  message.id = out.id;
+  message.method = out.method;
+  message.payload = out.payload;
+  return message;
+}
+
+}  // namespace
+
+ClientPlane::ClientPlane(PlaneSettings settings, ClientPort& port)
+    : settings_(std::move(settings)),
+      random_(settings_.seed),
+      sessions_({settings_.cluster, (random_.next() & kMaxWireInteger) | 1U, settings_.smart}, port,
+                *this),
+      asks_(settings_.pending_asks) {}
+
+void ClientPlane::begin(Time now) {
+  now_ = now;
+  sessions_.begin(now);
+}
+
+void ClientPlane::end() {
+  run_deferred();
+  if (now_ >= next_tick_) {
+    next_tick_ = now_ + kTick;
+    tick();
+    sessions_.tick();
+    run_deferred();
+  }
+  sessions_.flush();
+}
+
+Time ClientPlane::next_deadline() {
+  const Time next = std::min(asks_.next_deadline(now_), sessions_.next_deadline());
+  return next == kNever ? kNever : std::max(next, next_tick_);
+}
+
+bool ClientPlane::usable() const {
+  return sessions_.any() != kNoNode && (has_table_ || !settings_.smart);
+}
+
+ClientPlane::Type* ClientPlane::find_type(std::string_view name) {
+  if (last_type_ != nullptr && last_type_->name == name) return last_type_;
+  const auto found = std::find_if(types_.begin(), types_.end(),
+                                  [name](const Type& type) { return type.name == name; });
+  if (found == types_.end()) return nullptr;
+  last_type_ = &*found;
+  return last_type_;
+}
+
+// --- out ---
+
+Errc ClientPlane::tell(const Outgoing& out) {
+  wire::Message message = message_of(out, wire::Kind::tell);
+  return submit(message, 0, now_ + std::chrono::seconds(5));
+}
+
+void ClientPlane::ask(const Outgoing& out, milliseconds timeout, ReplyCallback done) {
+  Asks::Ask ask{{std::move(done)}, kNoNode, 0, ShardId{}, now_ + timeout};
+  if (asks_.full()) {
+    return complete(std::move(ask), {Errc::overloaded, "pending asks are at their limit", {}});
+  }
+  const Time deadline = ask.deadline;
+  const std::uint64_t slot = asks_.open(std::move(ask));
+  const SlotText correlation(slot);
+  wire::Message message = message_of(out, wire::Kind::ask);
+  message.correlation.opaque = correlation.view();
+  message.time_left_ms = static_cast<std::uint32_t>(timeout.count());
+  const Errc outcome = submit(message, slot, deadline);
+  if (outcome == Errc::ok) return;
+  if (auto refused = asks_.close(slot)) complete(std::move(*refused), {outcome, out.type, {}});
+}
+
+Errc ClientPlane::submit(wire::Message& message, std::uint64_t slot, Time deadline) {
+  Type* type = settings_.smart ? find_type(message.type) : nullptr;
+  if (type == nullptr) return submit_anywhere(message, slot, deadline);
+  const auto count = static_cast<std::uint32_t>(type->shards.size());
+  Shard& shard = type->shards[shard_of(message.id, count).value];
+  if (!shard.held.empty() || !shard.route.may_send() || !sessions_.ready(shard.route.via())) {
+    return hold(shard.held, message, slot, deadline);
+  }
+  return forward(*type, shard, message, slot);
+}
+
+Errc ClientPlane::forward(Type& type, Shard& shard, wire::Message& message, std::uint64_t slot) {
+  (void)type;
+  const NodeKey via = shard.route.via();
+  shard.route.sent();
+  message.generation = shard.route.generation();
+  if (slot != 0) {
+    if (Asks::Ask* ask = asks_.find(slot)) ask->target = via;
+  }
+  return sessions_.send(via, message, true) ? Errc::ok : Errc::overloaded;
+}
+
+// A type whose shards we do not know, or a simple client: any node finds the way.
+Errc ClientPlane::submit_anywhere(wire::Message& message, std::uint64_t slot, Time deadline) {
+  const NodeKey home = sessions_.any();
+  if (home == kNoNode || !lobby_.empty()) return hold(lobby_, message, slot, deadline);
+  if (slot != 0) {
+    if (Asks::Ask* ask = asks_.find(slot)) ask->target = home;
+  }
+  if (settings_.smart && !message.type.starts_with('$')) {
+    used_home_[std::string(message.type)] = home;
+  }
+  return sessions_.send(home, message, true) ? Errc::ok : Errc::overloaded;
+}
+
+Errc ClientPlane::hold(std::deque<Held>& queue, const wire::Message& message, std::uint64_t slot,
+                       Time deadline) {
+  if (held_total_ >= kHeldMax) return Errc::overloaded;
+  Held held{{}, slot, deadline};
+  wire::encode(held.envelope, message);
+  queue.push_back(std::move(held));
+  ++held_total_;
+  return Errc::ok;
+}
+
+void ClientPlane::release(Type& type, std::uint32_t index) {
+  Shard& shard = type.shards[index];
+  while (!shard.held.empty() && shard.route.may_send() && sessions_.ready(shard.route.via())) {
+    const Held held = std::move(shard.held.front());
+    shard.held.pop_front();
+    --held_total_;
+    if (held.slot != 0 && asks_.find(held.slot) == nullptr) continue;  // ended meanwhile
+    std::string_view rest = held.envelope;
+    wire::Envelope envelope;
+    if (wire::next_envelope(rest, envelope) != Errc::ok) continue;
+    const Errc outcome = forward(type, shard, envelope.message, held.slot);
+    if (outcome == Errc::ok || held.slot == 0) continue;
+    if (auto refused = asks_.close(held.slot)) complete(std::move(*refused), {outcome, {}, {}});
+  }
+}
+
+void ClientPlane::send_lobby() {
+  std::deque<Held> waiting = std::exchange(lobby_, {});
+  held_total_ -= waiting.size();
+  for (const Held& held : waiting) {
+    if (held.slot != 0 && asks_.find(held.slot) == nullptr) continue;
+    std::string_view rest = held.envelope;
+    wire::Envelope envelope;
+    if (wire::next_envelope(rest, envelope) != Errc::ok) continue;
+    (void)submit(envelope.message, held.slot, held.deadline);
+  }
+}
+
+// --- routes ---
+
+void ClientPlane::act(Type& type, std::uint32_t shard, core::Route::Step step) {
+  if (step.send_fence) send_fence(type, shard);
+  if (step.release) release(type, shard);
+}
+
+void ClientPlane::send_fence(Type& type, std::uint32_t index) {
+  const core::Route& route = type.shards[index].route;
+  wire::Fence fence;
+  fence.shard = {type.name, ShardId{index}};
+  fence.id = route.fence_id();
+  fence.generation = route.generation();
+  fence.target = route.owner();
+  // If the way is down, its loss will open the route.
+  (void)sessions_.send(route.via(), fence, false);
+}
+
+void ClientPlane::on_table(const wire::ClientTable& table) {
+  if (has_table_ && table.table.version < version_) return;
+  version_ = table.table.version;
+  const bool first = !std::exchange(has_table_, true);
+  std::vector<std::string> wanted = settings_.addresses;
+  for (const NodeInfo& node : table.nodes) {
+    addresses_[node.key] = node.front;
+    wanted.push_back(node.front);
+    sessions_.open(node.front);
+  }
+  sessions_.keep_only(wanted);
+  for (const TypeTable& rows : table.table.types) {
+    Type* type = find_type(rows.name);
+    if (type == nullptr) {
+      type = &types_.emplace_back();
+      type->name = rows.name;
+      type->index = static_cast<std::uint32_t>(types_.size() - 1);
+      type->shards.resize(rows.shard_count);
+      const auto used = used_home_.find(rows.name);
+      if (used != used_home_.end()) {
+        for (Shard& shard : type->shards) shard.route.start_via(used->second);
+        used_home_.erase(used);
+      }
+    }
+    const auto count = static_cast<std::uint32_t>(type->shards.size());
+    for (std::uint32_t i = 0; i < count && i < rows.entries.size(); ++i) {
+      act(*type, i, type->shards[i].route.on_entry(rows.entries[i]));
+    }
+  }
+  if (first) send_lobby();
+}
+
+void ClientPlane::on_moved(const wire::Moved& moved) {
+  Type* type = find_type(moved.shard.type);
+  if (type == nullptr || moved.shard.shard.value >= type->shards.size()) return;
+  addresses_[moved.entry.owner] = moved.front;
+  sessions_.open(moved.front);
+  act(*type, moved.shard.shard.value,
+      type->shards[moved.shard.shard.value].route.on_entry(moved.entry));
+}
+
+// --- events of sessions ---
+
+void ClientPlane::on_session_ready(NodeKey node) {
+  if (!settings_.smart) return send_lobby();
+  for (Type& type : types_) {
+    for (std::uint32_t i = 0; i < type.shards.size(); ++i) {
+      Shard& shard = type.shards[i];
+      act(type, i, shard.route.on_link_reset(node));
+      if (!shard.held.empty()) release(type, i);
+    }
+  }
+  if (has_table_) send_lobby();
+}
+
+void ClientPlane::on_session_broken(NodeKey node) {
+  fail_target(node, Errc::unknown_outcome, "the session with the owner's node broke");
+  for (Type& type : types_) {
+    for (std::uint32_t i = 0; i < type.shards.size(); ++i) {
+      act(type, i, type.shards[i].route.on_way_lost(node));
+    }
+  }
+}
+
+void ClientPlane::on_envelope(NodeKey node, const wire::Envelope& envelope) {
+  (void)node;
+  switch (envelope.kind) {
+    case wire::Kind::reply:
+    case wire::Kind::error:
+      return on_reply(envelope.reply);
+    case wire::Kind::table: {
+      wire::ClientTable table;
+      if (settings_.smart && wire::decode(envelope, table) == Errc::ok) on_table(table);
+      return;
+    }
+    case wire::Kind::moved: {
+      wire::Moved moved;
+      if (settings_.smart && wire::decode(envelope, moved) == Errc::ok) on_moved(moved);
+      return;
+    }
+    case wire::Kind::fence_ok:
+    case wire::Kind::path_lost: {
+      wire::FenceOk answer;
+      if (wire::decode(envelope, answer) != Errc::ok) return;
+      Type* type = find_type(answer.shard.type);
+      if (type == nullptr || answer.shard.shard.value >= type->shards.size()) return;
+      core::Route& route = type->shards[answer.shard.shard.value].route;
+      return act(*type, answer.shard.shard.value,
+                 answer.lost ? route.on_path_lost(answer.id)
+                             : route.on_fence_ok(answer.id, answer.node, answer.generation));
+    }
+    default:
+      return;
+  }
+}
+
+void ClientPlane::on_reply(const wire::Reply& reply) {
+  const std::uint64_t slot = slot_of(reply.correlation.opaque);
+  if (auto ask = asks_.close(slot)) {
+    complete(std::move(*ask), {static_cast<Errc>(reply.code), reply.text, reply.payload});
+  }
+}
+
+// --- answers ---
+
+void ClientPlane::complete(Asks::Ask&& ask, const ReplyView& reply) {
+  ReplyCallback& callback = ask.origin.callback;
+  if (callback_depth_ < kCallbackDepthMax) return call_back(callback, reply);
+  deferred_.push_back(
+      {std::move(callback), reply.error, std::string(reply.text), std::string(reply.payload)});
+}
+
+void ClientPlane::call_back(ReplyCallback& callback, const ReplyView& reply) {
+  ++callback_depth_;
+  callback(reply);
+  --callback_depth_;
+}
+
+void ClientPlane::run_deferred() {
+  while (!deferred_.empty()) {
+    Deferred next = std::move(deferred_.front());
+    deferred_.pop_front();
+    call_back(next.callback, {next.error, next.text, next.payload});
+  }
+}
+
+void ClientPlane::fail_target(NodeKey node, Errc code, std::string_view text) {
+  asks_.close_if([node](const Asks::Ask& ask) { return ask.target == node; },
+                 [&](Asks::Ask&& ask) {
+                   complete(std::move(ask), {code, text, {}});
+                 });
+}
+
+void ClientPlane::abandon(Errc code, std::string_view text) {
+  asks_.close_if([](const Asks::Ask&) { return true; },
+                 [&](Asks::Ask&& ask) {
+                   complete(std::move(ask), {code, text, {}});
+                 });
+  run_deferred();
+}
+
+void ClientPlane::tick() {
+  asks_.expire(now_, [this](Asks::Ask&& ask) {
+    const bool sent = ask.target != kNoNode;
+    complete(std::move(ask), {sent ? Errc::timeout : Errc::expired, {}, {}});
+  });
+  const auto expire = [this](std::deque<Held>& queue) {
+    while (!queue.empty() && queue.front().deadline <= now_) {
+      queue.pop_front();
+      --held_total_;
+    }
+  };
+  if (held_total_ == 0) return;
+  expire(lobby_);
+  for (Type& type : types_) {
+    for (Shard& shard : type.shards) expire(shard.held);
+  }
+}
+
+}  // namespace shardbus::client
