@@ -164,7 +164,7 @@ void AdminAnswers::status() {
   const DataStatus data = plane_.status();
   std::string why = why_not_ready(view_, 1);
   if (why.empty() && !data.settled) why = "a shard of this node is moving or has no route yet";
-  out_.map(26);
+  out_.map(25);
   cluster_entries();
   data_entries(data);
   out_.entry("cluster", plane_.config().cluster);
