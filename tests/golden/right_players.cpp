@@ -38,6 +38,7 @@ class MembershipPlayer final : public Player {
     membership::Wishes wishes;
     wishes.dead = nodes(command.value("dead"));
     wishes.unreachable = nodes(command.value("unreachable"));
+    wishes.reachable = nodes(command.value("reachable", "1,2,3,4,5"));
     wishes.leaving = nodes(command.value("leaving"));
     wishes.drained = nodes(command.value("drained"));
     for (const std::string& part : split(command.value("joiners"), ',')) {

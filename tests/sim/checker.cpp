@@ -16,11 +16,18 @@ std::optional<std::string> Checker::check(Time now, const Node& node) {
 std::optional<std::string> Checker::check_right(const Node& node) {
   if (node.plane->authority() == Authority::none) return std::nullopt;
   const Term term = node.plane->vote().term;
-  const auto [decider, added] =
-      deciders_.try_emplace(std::pair(node.plane->cluster_id(), term), node.info.key);
-  if (decider->second == node.info.key) return std::nullopt;
-  return "two deciders in term " + std::to_string(term.value) + ": " + to_text(decider->second) +
-         " and " + to_text(node.info.key);
+  const bool full = node.plane->authority() == Authority::full;
+  Decider& decider = deciders_[std::pair(node.plane->cluster_id(), term)];
+  if (decider.key == kNoNode) decider.key = node.info.key;
+  // A side that lost its whole past with others may give a term again, but by evidence only, and
+  // only where a partition kept it from hearing of it.
+  const bool again = decider.key != node.info.key;
+  if (again && ((full && decider.full) || !overlap_allowed_)) {
+    return "two deciders in term " + std::to_string(term.value) + ": " + to_text(decider.key) +
+           " and " + to_text(node.info.key);
+  }
+  decider.full = decider.full || full;
+  return std::nullopt;
 }
 
 std::optional<std::string> Checker::check_progress(const Node& node) {

@@ -15,7 +15,7 @@ namespace shardbus::sim {
 // - one node per (shard, generation), ever;
 // - on one incarnation the generation of an owned shard never goes back;
 // - no two awake owners of a shard, unless a partition happened in this run (`overlap_allowed`);
-// - at most one node with authority per term, ever;
+// - at most one node with full authority per term, ever; with partitions, evidence may repeat one;
 // - on one incarnation the repeated term, the stamp and the table's version never go back, and a
 //   term has one claimant; nor does a shard's generation in the table of one term, or in any
 //   without a partition.
@@ -32,6 +32,10 @@ class Checker {
   [[nodiscard]] Duration longest_overlap() const { return longest_overlap_; }
 
  private:
+  struct Decider {
+    NodeKey key;  // the first one of the term
+    bool full = false;
+  };
   struct Memory {
     Vote vote;
     Stamp stamp;
@@ -50,7 +54,7 @@ class Checker {
   std::map<std::pair<NodeKey, ShardName>, Generation> last_owned_;
   std::map<ShardName, std::map<NodeKey, Generation>> owners_;
   std::map<NodeKey, std::vector<ShardName>> owned_by_;
-  std::map<std::pair<std::uint64_t, Term>, NodeKey> deciders_;  // by cluster id and term
+  std::map<std::pair<std::uint64_t, Term>, Decider> deciders_;  // by cluster id and term
   std::map<NodeKey, Memory> memory_;
   std::map<ShardName, Time> overlap_since_;
   std::uint64_t overlaps_ = 0;

@@ -15,6 +15,7 @@ struct Slot {
   RegionState state = RegionState::none;
   Generation generation;
   NodeKey other;
+  Generation frozen;  // never own this or an older one
 };
 
 class StubRegion final : public Region {
@@ -114,13 +115,11 @@ class StubRegion final : public Region {
 
   void obey(const PrepareHandoff& m) {
     Slot& slot = slots_[m.shard];
-    if (slot.generation == m.generation) {
-      if (slot.state == RegionState::frozen) {
-        answer(RegionAnswerKind::frozen, m.shard, m.generation);
-      }
-      if (slot.state == RegionState::owner) answer(RegionAnswerKind::owned, m.shard, m.generation);
+    if (slot.generation == m.generation && slot.state == RegionState::owner) {
+      answer(RegionAnswerKind::owned, m.shard, m.generation);
       return;
     }
+    if (slot.generation == m.generation && slot.state == RegionState::incoming) return;
     // An owner is not told to take its own shard; its coordinator has yet to learn that it owns it.
     if (slot.state == RegionState::owner || !accepts(m.shard, slot, m.generation)) return;
     set(slot, RegionState::incoming, m.generation, m.from);
@@ -128,18 +127,15 @@ class StubRegion final : public Region {
 
   void obey(const FreezeShard& m) {
     Slot& slot = slots_[m.shard];
-    if (slot.generation == m.generation && slot.state == RegionState::owner) {
-      answer(RegionAnswerKind::owned, m.shard, m.generation);
-    } else if (slot.state == RegionState::owner) {
-      // It owns another generation: an older one stays, and `m.generation` is never taken.
-      refused_.push_back(std::pair(m.shard, m.generation));
-      answer(RegionAnswerKind::frozen, m.shard, m.generation);
-    } else if (slot.generation <= m.generation) {
-      set(slot, RegionState::frozen, m.generation, kNoNode);
-      answer(RegionAnswerKind::frozen, m.shard, m.generation);
-    } else {
-      answer(RegionAnswerKind::refused, m.shard, m.generation);
+    if (slot.state == RegionState::owner && m.generation <= slot.generation) {
+      answer(RegionAnswerKind::owned, m.shard, slot.generation);
+      return;
     }
+    slot.frozen = std::max(slot.frozen, m.generation);
+    if (slot.state == RegionState::incoming && slot.generation <= slot.frozen) {
+      slot.state = RegionState::frozen;
+    }
+    answer(RegionAnswerKind::frozen, m.shard, m.generation);
   }
 
   void obey(const ReportRequest& m) {
@@ -158,11 +154,15 @@ class StubRegion final : public Region {
   bool accepts(const ShardName& name, const Slot& slot, const Generation& generation) {
     if (breaks_.generation_unchecked) return true;
     const bool repeated = slot.state == RegionState::owner && slot.generation == generation;
-    if (generation.term >= term_ && (repeated || generation > slot.generation)) {
+    const bool news = generation > slot.generation && generation > slot.frozen;
+    if (generation.term < term_) {
+      answer(RegionAnswerKind::refused, name, generation);
+    } else if (!repeated && !news) {
+      answer(RegionAnswerKind::frozen, name, generation);
+    } else {
       term_ = std::max(term_, generation.term);
       return true;
     }
-    answer(RegionAnswerKind::refused, name, generation);
     return false;
   }
 
@@ -172,18 +172,16 @@ class StubRegion final : public Region {
 
   void take_transfer(NodeKey from, const PrepareHandoff& m) {
     Slot& slot = slots_[m.shard];
-    const bool frozen = std::find(refused_.begin(), refused_.end(),
-                                  std::pair(m.shard, m.generation)) != refused_.end();
-    const bool takes = slot.state == RegionState::incoming ? slot.generation <= m.generation
-                                                           : slot.generation < m.generation;
-    if ((takes && !frozen && m.generation.term >= term_) || breaks_.generation_unchecked) {
+    const bool known = slot.state == RegionState::incoming && slot.generation == m.generation;
+    const bool takes = (known || slot.generation < m.generation) && m.generation > slot.frozen &&
+                       m.generation.term >= term_;
+    if (takes || breaks_.generation_unchecked) {
       set(slot, RegionState::owner, m.generation, kNoNode);
-    } else if (slot.generation < m.generation || slot.state == RegionState::frozen || frozen) {
-      return;
+      answer(RegionAnswerKind::owned, m.shard, slot.generation);
     }
-    frame(from, 'a', m);
-    if (slot.state != RegionState::owner) return;
-    answer(RegionAnswerKind::owned, m.shard, slot.generation);
+    // Owned or passed: acknowledged again, nothing applied.
+    const bool passed = slot.generation >= m.generation && slot.state != RegionState::frozen;
+    if (passed) frame(from, 'a', m);
   }
 
   void transfer_done(const PrepareHandoff& m) {
@@ -227,7 +225,6 @@ class StubRegion final : public Region {
   Term term_;
   std::map<ShardName, Slot> slots_;
   std::map<std::string, std::uint32_t> counts_;  // shards per type
-  std::vector<std::pair<ShardName, Generation>> refused_;
   std::vector<HostedType> hosts_;
   std::vector<RegionOutput> outputs_;
 };

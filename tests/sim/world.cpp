@@ -270,6 +270,7 @@ void World::act(Node& node, const std::function<void()>& what) {
 }
 
 void World::pump(Node& node) {
+  node.plane->on_tick(now());
   for (bool again = true; again;) {
     again = false;
     region_outputs(node);

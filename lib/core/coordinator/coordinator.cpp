@@ -57,6 +57,10 @@ void Coordinator::note_answer(Time now, const RegionAnswer& answer) {
   }
   const Op& op = shard->op;
   bool fits = op.kind != OpKind::none && op.generation == answer.generation && op.to == answer.node;
+  // A node may own the shard under a newer right than the one it was asked about.
+  if (answer.kind == RegionAnswerKind::owned && op.kind != OpKind::none && op.to == answer.node) {
+    fits = answer.generation >= op.generation;
+  }
   if (config_.break_answer_unchecked && answer.kind == RegionAnswerKind::owned) fits = true;
   // The owner may refuse to begin; everything else is answered by the next owner.
   if (answer.kind == RegionAnswerKind::refused && op.generation == answer.generation) fits = true;
@@ -98,6 +102,12 @@ void Coordinator::note_refused(Time now, Shard& shard, const RegionAnswer& answe
   } else if (op.kind == OpKind::rehome) {
     start(now, shard, OpKind::rehome, kNoNode, op.to, kNoNode);
     shard.op.resend_at = now + config_.resend;
+  } else {
+    // It knows more than its report said: ask for another one.
+    shard.op = Op{};
+    shard.held = true;
+    insert(missing_, answer.node);
+    ask_at_ = now + config_.resend;
   }
 }
 

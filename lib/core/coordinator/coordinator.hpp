@@ -126,6 +126,7 @@ class Coordinator {
     bool held = false;  // a member that may own it can be neither asked nor written off
     std::vector<Claim> claims;
   };
+  using Loads = std::map<NodeKey, std::uint64_t>;  // shards of all types
   struct Type {
     std::vector<Shard> shards;
   };
@@ -161,17 +162,18 @@ class Coordinator {
   void schedule(Time now, std::vector<Output>& out);
   void learn_types();
   void repair(Time now, const ShardName& name, Shard& shard);
-  void plan_type(Time now, const std::string& name, Type& type, std::size_t& budget);
+  void plan_type(Time now, const std::string& name, Type& type, Loads& totals, std::size_t& budget);
   [[nodiscard]] PlacementSnapshot snapshot(const std::string& name, const Type& type,
-                                           std::size_t budget) const;
+                                           const Loads& totals, std::size_t budget) const;
   void drop_unhosted(const std::string& name, Type& type, const PlacementSnapshot& snapshot);
-  void apply_plan(Time now, const std::string& name, Type& type, const PlacementSnapshot& snapshot);
+  void apply_plan(Time now, const std::string& name, Type& type, const PlacementSnapshot& view,
+                  Loads& totals);
   void start(Time now, Shard& shard, OpKind kind, NodeKey from, NodeKey to, NodeKey prefer);
   void start_freeze(Time now, Shard& shard, NodeKey to, Generation generation, NodeKey prefer);
   void send_due(Time now, const ShardName& name, Shard& shard, std::vector<Output>& out);
   [[nodiscard]] Generation next_generation();
   [[nodiscard]] bool may_rebalance() const;
-  [[nodiscard]] std::map<NodeKey, std::uint64_t> loads() const;
+  [[nodiscard]] Loads loads() const;
 
   Config config_;
   Mode mode_ = Mode::idle;

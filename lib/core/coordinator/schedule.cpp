@@ -19,7 +19,8 @@ void Coordinator::schedule(Time now, std::vector<Output>& out) {
   }
   const std::size_t limit = std::max(config_.moves_min, shards * config_.moves_percent / 100);
   std::size_t budget = limit > moving ? limit - moving : 0;
-  for (auto& [name, type] : types_) plan_type(now, name, type, budget);
+  Loads totals = loads();
+  for (auto& [name, type] : types_) plan_type(now, name, type, totals, budget);
   for (auto& [name, type] : types_) {
     for (std::uint32_t i = 0; i < type.shards.size(); ++i) {
       send_due(now, ShardName{name, ShardId{i}}, type.shards[i], out);
@@ -66,8 +67,9 @@ void Coordinator::repair(Time now, const ShardName& name, Shard& shard) {
   }
 }
 
-void Coordinator::plan_type(Time now, const std::string& name, Type& type, std::size_t& budget) {
-  PlacementSnapshot view = snapshot(name, type, budget);
+void Coordinator::plan_type(Time now, const std::string& name, Type& type, Loads& totals,
+                            std::size_t& budget) {
+  PlacementSnapshot view = snapshot(name, type, totals, budget);
   if (view.nodes.empty()) {
     drop_unhosted(name, type, view);
     return;
@@ -80,7 +82,7 @@ void Coordinator::plan_type(Time now, const std::string& name, Type& type, std::
     if (all) return;
   }
   const std::size_t before = view.move_limit;
-  apply_plan(now, name, type, view);
+  apply_plan(now, name, type, view, totals);
   std::size_t used = 0;
   for (std::size_t i = 0; i < type.shards.size(); ++i) {
     if (!view.fixed[i] && type.shards[i].op.kind == OpKind::handoff) ++used;
@@ -89,12 +91,11 @@ void Coordinator::plan_type(Time now, const std::string& name, Type& type, std::
 }
 
 PlacementSnapshot Coordinator::snapshot(const std::string& name, const Type& type,
-                                        std::size_t budget) const {
+                                        const Loads& totals, std::size_t budget) const {
   PlacementSnapshot view;
   view.type = name;
   view.move_limit = budget;
   view.rebalance = may_rebalance();
-  const std::map<NodeKey, std::uint64_t> totals = loads();
   for (const Peer& peer : peers_) {
     if (peer.state != MemberState::up || peer.dead || !peer.reachable || peer.leaving) continue;
     const bool hosts = std::any_of(peer.hosts.begin(), peer.hosts.end(), [&](const HostedType& h) {
@@ -139,7 +140,7 @@ void Coordinator::drop_unhosted(const std::string& name, Type& type,
 
 // The strategy is not trusted: a move that does not fit the present state is left out.
 void Coordinator::apply_plan(Time now, const std::string& name, Type& type,
-                             const PlacementSnapshot& view) {
+                             const PlacementSnapshot& view, Loads& totals) {
   std::size_t moves = 0;
   for (const PlacementMove& move : config_.planner(view)) {
     const std::uint32_t i = move.shard.value;
@@ -152,6 +153,8 @@ void Coordinator::apply_plan(Time now, const std::string& name, Type& type,
       continue;
     }
     Shard& shard = type.shards[i];
+    --totals[shard.entry.owner];
+    ++totals[move.to];
     if (move.from == kNoNode) {
       start(now, shard, OpKind::rehome, kNoNode, move.to, kNoNode);
     } else {
@@ -210,8 +213,8 @@ bool Coordinator::may_rebalance() const {
   });
 }
 
-std::map<NodeKey, std::uint64_t> Coordinator::loads() const {
-  std::map<NodeKey, std::uint64_t> result;
+Coordinator::Loads Coordinator::loads() const {
+  Loads result;
   for (const auto& [name, type] : types_) {
     for (const Shard& shard : type.shards) {
       ++result[shard.op.kind != OpKind::none ? shard.op.to : shard.entry.owner];

@@ -78,6 +78,12 @@ Time Detector::next_deadline() const {
   return next;
 }
 
+std::vector<NodeKey> Detector::watched() const {
+  std::vector<NodeKey> keys;
+  for (const auto& [key, peer] : peers_) keys.push_back(key);
+  return keys;
+}
+
 Reach Detector::reach(NodeKey peer) const {
   const auto found = peers_.find(peer);
   return found == peers_.end() ? Reach::unreachable : found->second.reach;

@@ -76,6 +76,7 @@ class Detector {
   [[nodiscard]] std::string state_text() const;
 
   [[nodiscard]] bool watches(NodeKey peer) const { return peers_.contains(peer); }
+  [[nodiscard]] std::vector<NodeKey> watched() const;
   [[nodiscard]] Reach reach(NodeKey peer) const;  // of an unknown peer: unreachable
   [[nodiscard]] double phi(Time now, NodeKey peer) const;
   // Inputs about peers that are not watched.

@@ -47,9 +47,10 @@ void Membership::merge_equal(const MemberSet& other, std::vector<Output>& out) {
   out.emplace_back(Counted{set_.stamp, set_.evidence});
 }
 
-// Only a counted removal is one: an uncounted version may still be given up.
+// Only a counted removal is one: an uncounted version may still be given up. A version that does
+// not even count this node jointly follows one that counted.
 void Membership::note_removal(std::vector<Output>& out) {
-  if (removed_ || !was_member_ || in_set() || !set_.counted) return;
+  if (removed_ || !was_member_ || takes_part(set_, config_.self)) return;
   removed_ = true;
   out.emplace_back(SelfRemoved{set_.stamp});
 }
@@ -124,6 +125,7 @@ bool Membership::advance_states(const Wishes& wishes, std::vector<Output>& out) 
     const auto repeated = repeated_.find(key);
     const bool in_view =
         key == config_.self || (repeated != repeated_.end() && repeated->second == set_.stamp);
+    const bool still_decides = keeps_quorum(key, wishes);
     std::string what = shardbus::to_text(key);
     if (member->state == MemberState::joining && in_view) {
       member->state = MemberState::up;
@@ -131,7 +133,7 @@ bool Membership::advance_states(const Wishes& wishes, std::vector<Output>& out) 
       member->state = MemberState::leaving;
     } else if (member->state == MemberState::leaving && contains(wishes.drained, key)) {
       member->state = MemberState::exiting;
-    } else if (member->state == MemberState::exiting && key != config_.self) {
+    } else if (member->state == MemberState::exiting && key != config_.self && still_decides) {
       members.erase(member);
       propose(std::move(members), set_.stamp.term, "remove " + what + " (exiting)", out);
       return true;
@@ -143,6 +145,13 @@ bool Membership::advance_states(const Wishes& wishes, std::vector<Output>& out) 
     return true;
   }
   return false;
+}
+
+// Who leaves in good order must not take the quorum along: it waits until enough others are heard.
+bool Membership::keeps_quorum(NodeKey without, const Wishes& wishes) const {
+  MemberSet after = set_;
+  std::erase_if(after.members, [&](const Member& m) { return m.node.key == without; });
+  return config_.quorum(after, wishes.reachable, wishes.dead) != Authority::none;
 }
 
 // The list that counted last stays in the denominator until the new one counts.

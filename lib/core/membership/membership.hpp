@@ -24,6 +24,7 @@ struct Config {
 struct Wishes {
   KeySet dead;                    // proven dead: removed
   KeySet unreachable;             // silent for too long: removed
+  KeySet reachable;               // whom this node hears, itself too
   KeySet leaving;                 // asked to leave: up -> leaving
   KeySet drained;                 // own nothing any more: leaving -> exiting -> removed
   std::vector<NodeInfo> joiners;  // in the order in which they asked
@@ -88,6 +89,7 @@ class Membership {
   bool remove_first(const KeySet& keys, const char* why, std::vector<Output>& out);
   bool add_first(const std::vector<NodeInfo>& joiners, std::vector<Output>& out);
   bool advance_states(const Wishes& wishes, std::vector<Output>& out);
+  [[nodiscard]] bool keeps_quorum(NodeKey without, const Wishes& wishes) const;
   void propose(std::vector<Member> members, Term term, std::string what, std::vector<Output>& out);
 
   Config config_;

@@ -57,9 +57,6 @@ Digest ControlPlane::make_digest() const {
   digest.hosts = hosts_;
   digest.table = table_.version;
   digest.table_hash = table_hash_;
-  for (const TypeTable& type : table_.types) {
-    for (const TableEntry& entry : type.entries) digest.load += entry.owner == self_ ? 1 : 0;
-  }
   digest.leaving = leaving_;
   return digest;
 }
@@ -68,6 +65,9 @@ Digest ControlPlane::make_digest() const {
 Digest ControlPlane::numbered_digest() {
   Digest digest = make_digest();
   digest.number = ++digest_number_;
+  for (const TypeTable& type : table_.types) {
+    for (const TableEntry& entry : type.entries) digest.load += entry.owner == self_ ? 1 : 0;
+  }
   if (election_.claiming()) digest.vote.digest = digest.number;
   apply(election_.step(now_, election::DigestSent{digest.number}));
   return digest;
@@ -77,7 +77,6 @@ Digest ControlPlane::numbered_digest() {
 void ControlPlane::publish() {
   Digest digest = make_digest();
   digest.vote.digest = 0;
-  digest.load = 0;
   publish_pending_ = !(digest == published_);
   const Duration wait = publish_pending_ ? config_.digest_gap : config_.digest_interval;
   if (now_ < published_at_ + wait) return;

@@ -113,6 +113,7 @@ struct IgnoredInputs {
   std::uint64_t other_cluster = 0;
   std::uint64_t old_digest = 0;
   std::uint64_t old_incarnation = 0;
+  std::uint64_t duplicate_name = 0;
   std::uint64_t unknown_sender = 0;
   std::uint64_t old_command = 0;
   std::uint64_t old_table = 0;
@@ -195,6 +196,7 @@ class ControlPlane {
   // decide.cpp
   void settle();
   void sync_members();
+  void forget_strangers();
   void apply(const std::vector<failure::Output>& outputs);
   void apply(const std::vector<membership::Output>& outputs);
   void apply(const std::vector<election::Output>& outputs);

@@ -11,6 +11,7 @@ namespace {
 
 // A set of one counts at once, so a round may lead to the next; more than this means a fault.
 constexpr int kMaxRounds = 16;
+constexpr std::size_t kStrangersMax = 64;
 
 }  // namespace
 
@@ -39,11 +40,25 @@ void ControlPlane::sync_members() {
     apply(detector_.step(now_, failure::Watch{key}));
     if (contains(dead_, key)) apply(detector_.step(now_, failure::ProofOfDeath{key}));
   }
-  std::vector<NodeKey> gone;
-  for (const auto& [key, digest] : peers_) {
-    if (!takes_part(set, key) && detector_.watches(key)) gone.push_back(key);
+  for (const NodeKey key : detector_.watched()) {
+    if (!takes_part(set, key)) apply(detector_.step(now_, failure::Forget{key}));
   }
-  for (const NodeKey key : gone) apply(detector_.step(now_, failure::Forget{key}));
+  forget_strangers();
+}
+
+// Strangers are remembered only to tell their old digests from new ones; many of them are not worth
+// the memory.
+void ControlPlane::forget_strangers() {
+  if (peers_.size() <= membership_.set().members.size() + kStrangersMax) return;
+  std::erase_if(peers_, [this](const auto& peer) {
+    return !takes_part(membership_.set(), peer.first) && !joiners_.contains(peer.first);
+  });
+  const auto needed = [this](NodeKey key) {
+    return key == self_ || connected_.contains(key) || peers_.contains(key) ||
+           takes_part(membership_.set(), key) || joiners_.contains(key);
+  };
+  std::erase_if(infos_, [&](const auto& info) { return !needed(info.first); });
+  std::erase_if(answered_at_, [&](const auto& answer) { return !needed(answer.first); });
 }
 
 void ControlPlane::apply(const std::vector<failure::Output>& outputs) {
@@ -152,6 +167,8 @@ membership::Wishes ControlPlane::wishes() const {
   membership::Wishes result;
   result.dead = dead_;
   result.unreachable = to_remove_;
+  result.reachable = keys_of(membership_.set().members);
+  for (const NodeKey key : unreachable()) erase(result.reachable, key);
   result.leaving = leaving();
   erase(result.leaving, self_);
   for (const Member& member : membership_.set().members) {

@@ -114,7 +114,7 @@ bool ControlPlane::check_identity(const Digest& digest) {
   return note_incarnation(digest.from);
 }
 
-// Returns false for what an older incarnation says.
+// Returns false for what an older incarnation says, and for a second node of one name.
 bool ControlPlane::note_incarnation(const NodeInfo& node) {
   if (node.name == config_.self.name) {
     if (node.incarnation > config_.self.incarnation) down_self("newer incarnation");
@@ -127,6 +127,12 @@ bool ControlPlane::note_incarnation(const NodeInfo& node) {
     if (known == infos_.end() || key == node.key || known->second.name != node.name) continue;
     if (known->second.incarnation > node.incarnation) {
       ++ignored_.old_incarnation;
+      return false;
+    }
+    // Another machine of the same name is no proof while the first one is heard.
+    const bool moved = known->second.peer != node.peer;
+    if (moved && !contains(dead_, key) && detector_.reach(key) == failure::Reach::reachable) {
+      ++ignored_.duplicate_name;
       return false;
     }
     learn_dead(key, "newer incarnation");

@@ -120,6 +120,11 @@ JoinRefused ControlPlane::check_join(const JoinRequest& request) const {
                     "incarnation " + std::to_string(node.incarnation) + " is known here, " +
                         std::to_string(request.node.incarnation) + " asked");
     }
+    if (node.peer != request.node.peer && !contains(dead_, node.key)) {
+      return refuse(Errc::duplicate_node, "'" + node.name + "' is at " + node.peer +
+                                              " and heard, another one asks from " +
+                                              request.node.peer);
+    }
   }
   for (const HostedType& type : request.hosts) {
     const TypeTable* known = find_type(table_, type.name);
@@ -133,9 +138,12 @@ JoinRefused ControlPlane::check_join(const JoinRequest& request) const {
 
 void ControlPlane::handle(NodeKey /*from*/, const JoinRefused& refusal) {
   if (cluster_id_ != 0) return;
-  const ErrorInfo& info = error_info(static_cast<Errc>(refusal.code));
-  join_refused_ = info.retry != Retry::same_call;
+  const Errc code = static_cast<Errc>(refusal.code);
+  const ErrorInfo& info = error_info(code);
+  // The other node of this name may be an own former life that nobody missed yet.
+  join_refused_ = info.retry != Retry::same_call && code != Errc::duplicate_node;
   event(Severity::error, "join.refused", std::string(info.name) + ": " + refusal.text);
+  if (code == Errc::stale_incarnation) down_self("a newer incarnation is known");
 }
 
 void ControlPlane::forget_joiners() {

@@ -48,6 +48,7 @@ std::string ControlPlane::state_text() const {
          "\n  ignored" + count("other_cluster", ignored_.other_cluster) +
          count("old_digest", ignored_.old_digest) +
          count("old_incarnation", ignored_.old_incarnation) +
+         count("duplicate_name", ignored_.duplicate_name) +
          count("unknown_sender", ignored_.unknown_sender) +
          count("old_command", ignored_.old_command) + count("old_table", ignored_.old_table) +
          count("unknown_death", ignored_.unknown_death) +

@@ -1,0 +1,196 @@
+// The edges of the control plane: who is let in, who is refused and with what words, and what a
+// caller sees. The lives of whole clusters are in tests/golden/control and tests/sim.
+#include "runtime/control/control_plane.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace shardbus::control {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::HasSubstr;
+
+NodeInfo info(const std::string& name, std::uint64_t incarnation, const std::string& host) {
+  const std::string url = "tcp://" + host + ":740";
+  return NodeInfo{name,      incarnation, NodeKey{incarnation * 100 + name.size()},
+                  url + "0", url + "1",   url + "2"};
+}
+
+ControlConfig config(const NodeInfo& self, bool bootstrap) {
+  ControlConfig config;
+  config.cluster = "orders";
+  config.self = self;
+  config.bootstrap = bootstrap;
+  config.hosts = {HostedType{"cart", 4}};
+  return config;
+}
+
+// A cluster of one whose region owns everything at once.
+class AloneTest : public testing::Test {
+ protected:
+  AloneTest() { settle(); }
+
+  std::vector<ControlOutput> settle() {
+    std::vector<ControlOutput> all;
+    for (auto outputs = plane_.take_outputs(); !outputs.empty(); outputs = plane_.take_outputs()) {
+      for (const ControlOutput& output : outputs) {
+        if (const auto* told = std::get_if<TellRegion>(&output)) answer(told->message);
+        all.push_back(output);
+      }
+    }
+    return all;
+  }
+
+  void answer(const ControlMessage& message) {
+    if (const auto* request = std::get_if<ReportRequest>(&message)) {
+      plane_.on_message(now_, self_.key,
+                        RegionReport{request->term, request->claimant, self_.key, {}});
+    } else if (const auto* rehome = std::get_if<RehomeShard>(&message)) {
+      plane_.on_message(
+          now_, self_.key,
+          RegionAnswer{RegionAnswerKind::owned, rehome->shard, rehome->generation, self_.key});
+    }
+  }
+
+  // The refusal that a request gets; code 0 if none.
+  JoinRefused ask(const JoinRequest& request) {
+    plane_.on_message(now_, request.node.key, request);
+    for (const ControlOutput& output : settle()) {
+      const auto* sent = std::get_if<SendControl>(&output);
+      if (sent == nullptr) continue;
+      if (const auto* refused = std::get_if<JoinRefused>(&sent->message)) return *refused;
+    }
+    return {};
+  }
+
+  Time now_ = Time{} + 1s;
+  NodeInfo self_ = info("a", 5, "a");
+  ControlPlane plane_{now_, config(self_, true)};
+};
+
+TEST_F(AloneTest, ABootstrappedNodeDecidesAndOwnsEverything) {
+  const ControlStatus status = plane_.status();
+  EXPECT_TRUE(status.in_cluster);
+  EXPECT_NE(status.cluster_id, 0U);
+  EXPECT_EQ(status.coordinator, self_.key);
+  EXPECT_EQ(status.authority, Authority::full);
+  ASSERT_EQ(status.members.size(), 1U);
+  EXPECT_EQ(status.members[0].load, 4U);
+}
+
+TEST_F(AloneTest, AJoinerWithTheSameSettingsIsLetIn) {
+  EXPECT_EQ(ask({"orders", info("bb", 1, "b"), {HostedType{"cart", 4}}}).code, 0);
+  EXPECT_EQ(plane_.members().members.size(), 2U);
+}
+
+TEST_F(AloneTest, RefusalsNameBothValues) {
+  const JoinRefused cluster = ask({"carts", info("bb", 1, "b"), {}});
+  EXPECT_EQ(static_cast<Errc>(cluster.code), Errc::cluster_mismatch);
+  EXPECT_THAT(cluster.text, HasSubstr("'orders' here, 'carts' there"));
+
+  const JoinRefused shards = ask({"orders", info("bb", 1, "b"), {HostedType{"cart", 8}}});
+  EXPECT_EQ(static_cast<Errc>(shards.code), Errc::config_mismatch);
+  EXPECT_THAT(shards.text, HasSubstr("'cart' has 4 shards here, 8 there"));
+
+  const JoinRefused stale = ask({"orders", info("a", 4, "a"), {}});
+  EXPECT_EQ(static_cast<Errc>(stale.code), Errc::stale_incarnation);
+  EXPECT_THAT(stale.text, HasSubstr("incarnation 5 is known here, 4 asked"));
+  EXPECT_EQ(plane_.members().members.size(), 1U);
+}
+
+TEST_F(AloneTest, ASecondMachineOfOneNameIsRefusedWhileTheFirstIsHeard) {
+  ASSERT_EQ(ask({"orders", info("bb", 1, "b"), {}}).code, 0);
+  const JoinRefused other = ask({"orders", info("bb", 2, "elsewhere"), {}});
+  // Until the first one counts as a member nobody can decide, so there may be no answer at all;
+  // in no case is it taken for a proof of death.
+  EXPECT_TRUE(other.code == 0 || static_cast<Errc>(other.code) == Errc::duplicate_node);
+  EXPECT_EQ(plane_.status().members.at(1).reach, failure::Reach::reachable);
+  EXPECT_EQ(plane_.ignored().duplicate_name, 1U);
+}
+
+TEST_F(AloneTest, ANewIncarnationAtTheSamePlaceProvesTheEndOfTheOldOne) {
+  ASSERT_EQ(ask({"orders", info("bb", 1, "b"), {}}).code, 0);
+  ASSERT_EQ(ask({"orders", info("bb", 2, "b"), {}}).code, 0);
+  // The death lets this node decide again; the next request is heard.
+  ASSERT_EQ(ask({"orders", info("bb", 2, "b"), {}}).code, 0);
+  const MemberSet& set = plane_.members();
+  ASSERT_EQ(set.members.size(), 2U);
+  EXPECT_EQ(set.members[1].node.incarnation, 2U);
+}
+
+TEST_F(AloneTest, ANewerIncarnationOfItsOwnNameEndsIt) {
+  plane_.on_message(now_, NodeKey{901}, JoinRequest{"orders", info("a", 9, "a"), {}});
+  const auto outputs = settle();
+  ASSERT_FALSE(outputs.empty());
+  EXPECT_TRUE(std::holds_alternative<DownSelf>(outputs.back()));
+  EXPECT_EQ(plane_.next_deadline(), kNever);
+  EXPECT_FALSE(plane_.status().in_cluster);
+}
+
+TEST_F(AloneTest, DigestsOfOtherClustersAreCountedAndNamedOnce) {
+  Digest digest;
+  digest.cluster = "carts";
+  digest.cluster_id = 7;
+  digest.from = info("zz", 1, "z");
+  digest.number = 1;
+  plane_.on_digest(now_, digest);
+  digest.number = 2;
+  plane_.on_digest(now_, digest);
+  int events = 0;
+  for (const ControlOutput& output : settle()) events += std::holds_alternative<Event>(output);
+  EXPECT_EQ(events, 1);
+  EXPECT_EQ(plane_.ignored().other_cluster, 2U);
+}
+
+TEST_F(AloneTest, TheOnlyMemberLeavesAtOnce) {
+  plane_.leave(now_);
+  const auto outputs = settle();
+  ASSERT_FALSE(outputs.empty());
+  EXPECT_TRUE(std::holds_alternative<LeaveDone>(outputs.back()));
+}
+
+TEST_F(AloneTest, RepublishesEveryInterval) {
+  const Time due = plane_.next_deadline();
+  EXPECT_LE(due, now_ + 200ms);
+  now_ = now_ + 200ms;
+  plane_.on_tick(now_);
+  const auto outputs = settle();
+  ASSERT_EQ(outputs.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<PublishDigest>(outputs[0]));
+}
+
+TEST(Joiner, WithoutASeedItOnlySaysThatItIsThere) {
+  const Time now = Time{} + 1s;
+  ControlPlane plane(now, config(info("bb", 1, "b"), false));
+  const auto outputs = plane.take_outputs();
+  ASSERT_EQ(outputs.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<PublishDigest>(outputs[0]));
+  EXPECT_FALSE(plane.status().in_cluster);
+}
+
+TEST(Joiner, ASeedOfAnotherClusterIsNotAsked) {
+  const Time now = Time{} + 1s;
+  ControlPlane plane(now, config(info("bb", 1, "b"), false));
+  plane.on_seed(now, info("a", 5, "a"), "carts", 7);
+  for (const ControlOutput& output : plane.take_outputs()) {
+    EXPECT_FALSE(std::holds_alternative<SendControl>(output)) << to_text(output);
+  }
+}
+
+TEST(Joiner, AFinalRefusalStopsIt) {
+  const Time now = Time{} + 1s;
+  ControlPlane plane(now, config(info("bb", 1, "b"), false));
+  plane.on_seed(now, info("a", 5, "a"), "orders", 7);
+  plane.take_outputs();
+  plane.on_message(now, NodeKey{501},
+                   JoinRefused{static_cast<std::uint16_t>(Errc::config_mismatch), "4 here"});
+  plane.take_outputs();
+  plane.on_tick(now + 600ms);
+  for (const ControlOutput& output : plane.take_outputs()) {
+    EXPECT_FALSE(std::holds_alternative<SendControl>(output)) << to_text(output);
+  }
+}
+
+}  // namespace
+}  // namespace shardbus::control
