@@ -81,6 +81,15 @@ class PendingAsks {
     }
   }
 
+  template <class Matches>
+  [[nodiscard]] bool any(Matches matches) const {
+    if (open_ == 0) return false;
+    for (const Slot& slot : slots_) {
+      if (slot.open && matches(slot.ask)) return true;
+    }
+    return false;
+  }
+
   [[nodiscard]] Time next_deadline(Time now) const { return deadlines_.next(now); }
   [[nodiscard]] std::size_t size() const { return open_; }
   [[nodiscard]] std::uint32_t limit() const { return limit_; }

@@ -36,6 +36,8 @@ class Route {
   [[nodiscard]] Generation generation() const { return entry_.generation; }
   [[nodiscard]] std::uint64_t fence_id() const { return fence_id_; }
   void sent() { used_ = true; }
+  // Something was sent along `via()` and may still be on its way.
+  [[nodiscard]] bool used() const { return used_; }
 
   // The table, a "moved" notice, or a fence's answer told of an entry. Older ones are ignored.
   Step on_entry(const TableEntry& entry);

@@ -81,11 +81,14 @@ void DataPlane::abandon(Errc code, std::string_view text) {
 }
 
 void DataPlane::disconnect(NodeKey node, bool dead) {
-  dispatch_.on_gone(node, dead ? "the owner's node died" : "the owner's node left the cluster");
+  if (!dead) return dispatch_.on_departing(node);
+  dispatch_.on_gone(node, "the owner's node died");
 }
 
 void DataPlane::disconnect_all() {
-  for (const NodeInfo& node : links_.nodes()) disconnect(node.key, false);
+  for (const NodeInfo& node : links_.nodes()) {
+    dispatch_.on_gone(node.key, "the node lost its place in the cluster");
+  }
 }
 
 void DataPlane::report_tell(Errc outcome, const Outgoing& message) {
@@ -98,7 +101,7 @@ DataStatus DataPlane::status() {
   status.entities = hosts_.entities();
   status.sessions = front_.size();
   status.pending_asks = dispatch_.pending();
-  status.settled = dispatch_.settled();
+  status.unsettled = dispatch_.unsettled();
   for (std::size_t i = 0; i < kCountNames.size(); ++i) {
     status.counters[std::string(kCountNames[i])] = context_.counts[i];
   }

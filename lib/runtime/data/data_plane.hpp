@@ -26,7 +26,7 @@ struct DataStatus {
   std::uint64_t entities = 0;
   std::uint64_t sessions = 0;
   std::uint64_t pending_asks = 0;
-  bool settled = false;
+  std::string unsettled;                          // why some shard cannot be reached at once
   std::map<std::string, std::uint64_t> counters;  // totals, then gauges with their limits
 };
 

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::string_view kAdminType = "$node";
 constexpr std::uint32_t kCallbackDepthMax = 4;
+constexpr Duration kDepartureCheck = std::chrono::milliseconds(5);
 constexpr Duration kFenceRetry = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -378,6 +379,7 @@ void Dispatch::tick() {
     const bool sent = ask.target != kNoNode;
     fail(std::move(ask), sent ? Errc::timeout : Errc::expired, "");
   });
+  if (!departing_.empty()) part_from_departed();
   if (next_fence_check_ <= context_.now) {
     next_fence_check_ = kNever;
     for (const auto& [index, id] : std::exchange(fenced_, {})) {
@@ -399,6 +401,7 @@ void Dispatch::tick() {
 
 Time Dispatch::next_deadline() {
   Time next = std::min(asks_.next_deadline(context_.now), next_fence_check_);
+  if (!departing_.empty()) next = std::min(next, context_.now + kDepartureCheck);
   for (const auto& [name, queue] : unknown_) {
     if (!queue.empty()) next = std::min(next, queue.front().deadline);
   }
@@ -413,16 +416,21 @@ std::size_t Dispatch::owned() const {
   return total;
 }
 
-bool Dispatch::settled() const {
+std::string Dispatch::unsettled() const {
   for (const Type& type : types_) {
-    for (const Shard& shard : type.shards) {
+    for (std::uint32_t i = 0; i < type.shard_count; ++i) {
+      const Shard& shard = type.shards[i];
       const RegionState state = shard.region.state();
       const bool moving = shard.region.stopping() || state == RegionState::sending ||
                           state == RegionState::incoming;
-      if (moving || !shard.route.may_send()) return false;
+      if (!moving && shard.route.may_send()) continue;
+      return "shard " + std::to_string(i) + " of " + type.name +
+             (moving ? " is moving: " : " has no open route from here: ") +
+             shard.region.state_text() + " via=" + std::to_string(shard.route.via().value) +
+             " fence=" + std::to_string(shard.route.fence_id());
     }
   }
-  return true;
+  return {};
 }
 
 }  // namespace shardbus::runtime

@@ -91,6 +91,11 @@ class Dispatch {
   void on_region_command(NodeKey from, const ControlMessage& command);
   // A node is gone for good (an incarnation never comes back): proven dead, removed, or left.
   void on_gone(NodeKey node, std::string_view why);
+  // A member leaves in good order: nothing new goes there. Once all of ours that is under way
+  // through it has come to its end we say goodbye; once it has said so too, it is let go
+  // (PROTOCOL.md "Leaving").
+  void on_departing(NodeKey node);
+  void on_goodbye(NodeKey node);
 
   // --- from hosts ---
   Type& add_type(std::string_view name, std::uint32_t shard_count);
@@ -122,7 +127,8 @@ class Dispatch {
   [[nodiscard]] std::uint64_t late() const { return asks_.late(); }
   [[nodiscard]] std::size_t held() const { return held_total_; }
   [[nodiscard]] std::size_t owned() const;
-  [[nodiscard]] bool settled() const;  // every known shard has an owner and no move is open here
+  // Why some shard cannot be reached from here at once: it moves, or has no route. Empty: none.
+  [[nodiscard]] std::string unsettled() const;
   [[nodiscard]] RegionReport report(Term term, NodeKey claimant) const;
 
  private:
@@ -142,6 +148,7 @@ class Dispatch {
                   const TableEntry& entry);
   void on_stream_envelope(NodeKey from, const wire::Envelope& envelope);
   void carry_out(Type& type, ShardId id, core::Region::Outputs& outputs);
+  void carry_out_one(Type& type, ShardId id, core::RegionOutput& output);
   void send_item(Type& type, ShardId id, core::SendItem& send);
   void answer_coordinator(Type& type, ShardId id, const core::AnswerCoordinator& answer);
   void deliver_parked(Type& type, ShardId id, const core::Parked& parked);
@@ -151,6 +158,8 @@ class Dispatch {
   void fail(Asks::Ask&& ask, Errc code, std::string_view text);
   void on_admin(const wire::Message& message, NodeKey asker, std::uint64_t slot);
   Errc route_admin(const wire::Message& message, std::uint64_t slot);
+  [[nodiscard]] bool quiet(NodeKey node);
+  void part_from_departed();
   void expire_held(std::deque<HeldMessage>& queue, Errc code);
   [[nodiscard]] Time deadline_of(const wire::Message& message) const {
     return message.time_left_ms == 0 ? kNever : context_.now + milliseconds(message.time_left_ms);
@@ -159,6 +168,13 @@ class Dispatch {
   DataContext& context_;
   std::deque<Type> types_;  // stable addresses
   Type* last_type_ = nullptr;
+  struct Decision {
+    Type* type = nullptr;
+    ShardId shard;
+    core::RegionOutput output;
+  };
+  std::deque<Decision> outbox_;
+  bool carrying_ = false;
   struct Deferred {
     ReplyCallback callback;
     Errc error = Errc::ok;
@@ -172,6 +188,11 @@ class Dispatch {
   std::map<std::string, std::deque<HeldMessage>, std::less<>> unknown_;  // no such type yet
   std::size_t held_total_ = 0;
   AllocationTable table_;
+  struct Departure {
+    Time deadline{};
+    bool said = false;  // our goodbye
+  };
+  std::map<NodeKey, Departure> departing_;
   std::set<NodeKey> gone_;  // a table may name them a little longer
   Term highest_term_;
   NodeKey coordinator_;  // whoever commanded last

@@ -25,39 +25,51 @@ void Dispatch::on_stopped(Type& type, ShardId id, std::vector<core::SavedEntity>
   carry_out(type, id, outputs);
 }
 
+// Carrying out one output may make a region decide again, here or elsewhere. What it decides then
+// comes after what it decided before: items of a stream must leave in the order of their indices.
 void Dispatch::carry_out(Type& type, ShardId id, core::Region::Outputs& outputs) {
-  for (core::RegionOutput& output : outputs) {
-    std::visit(
-        Overloaded{
-            [&](core::StopEntities&) { context_.hosts->stop(type, id); },
-            [&](core::SendItem& o) { send_item(type, id, o); },
-            [&](core::AckStream& o) {
-              wire::StreamEnd ack{{type.name, id}, o.generation, o.index, context_.self()};
-              std::string envelope;
-              wire::encode(envelope, ack, wire::Kind::stream_ack);
-              (void)context_.links->send_raw(o.to, envelope, false);
-            },
-            [&](core::AnswerCoordinator& o) { answer_coordinator(type, id, o); },
-            [&](core::AnswerFence& o) {
-              const wire::FenceOk answer{{type.name, id}, o.fence.id, o.fence.sender,
-                                         o.generation,    o.node,     o.lost};
-              if (o.fence.origin == context_.self()) return on_fence_ok(answer);
-              (void)context_.links->send(o.fence.origin, answer);
-            },
-            [&](core::SendOwnFence& o) { pass_fence(type, id, o.via, o.fence); },
-            [&](core::PassFence& o) { pass_fence(type, id, o.to, o.fence); },
-            [&](core::RestoreEntity& o) { context_.hosts->restore(type, id, std::move(o.entity)); },
-            [&](core::DeliverParked& o) { deliver_parked(type, id, o.message); },
-            [&](core::FailParked& o) { refuse(o.message.asker, o.message.slot, o.code, ""); },
-            [&](core::DropEntities&) {
-              context_.count(Count::shards_fenced);
-              context_.listener->log(LogLevel::warn, "region.fenced",
-                                     "type=" + type.name + " shard=" + std::to_string(id.value));
-              context_.hosts->drop(type, id);
-            },
-        },
-        output);
+  for (core::RegionOutput& output : outputs) outbox_.push_back({&type, id, std::move(output)});
+  outputs.clear();
+  if (std::exchange(carrying_, true)) return;
+  while (!outbox_.empty()) {
+    Decision next = std::move(outbox_.front());
+    outbox_.pop_front();
+    carry_out_one(*next.type, next.shard, next.output);
   }
+  carrying_ = false;
+}
+
+void Dispatch::carry_out_one(Type& type, ShardId id, core::RegionOutput& output) {
+  std::visit(
+      Overloaded{
+          [&](core::StopEntities&) { context_.hosts->stop(type, id); },
+          [&](core::SendItem& o) { send_item(type, id, o); },
+          [&](core::AckStream& o) {
+            wire::StreamEnd ack{{type.name, id}, o.generation, o.index, context_.self()};
+            std::string envelope;
+            wire::encode(envelope, ack, wire::Kind::stream_ack);
+            (void)context_.links->send_raw(o.to, envelope, false);
+          },
+          [&](core::AnswerCoordinator& o) { answer_coordinator(type, id, o); },
+          [&](core::AnswerFence& o) {
+            const wire::FenceOk answer{{type.name, id}, o.fence.id, o.fence.sender,
+                                       o.generation,    o.node,     o.lost};
+            if (o.fence.origin == context_.self()) return on_fence_ok(answer);
+            (void)context_.links->send(o.fence.origin, answer);
+          },
+          [&](core::SendOwnFence& o) { pass_fence(type, id, o.via, o.fence); },
+          [&](core::PassFence& o) { pass_fence(type, id, o.to, o.fence); },
+          [&](core::RestoreEntity& o) { context_.hosts->restore(type, id, std::move(o.entity)); },
+          [&](core::DeliverParked& o) { deliver_parked(type, id, o.message); },
+          [&](core::FailParked& o) { refuse(o.message.asker, o.message.slot, o.code, ""); },
+          [&](core::DropEntities&) {
+            context_.count(Count::shards_fenced);
+            context_.listener->log(LogLevel::warn, "region.fenced",
+                                   "type=" + type.name + " shard=" + std::to_string(id.value));
+            context_.hosts->drop(type, id);
+          },
+      },
+      output);
 }
 
 void Dispatch::deliver_parked(Type& type, ShardId id, const core::Parked& parked) {
@@ -83,16 +95,16 @@ void Dispatch::pass_fence(Type& type, ShardId id, NodeKey to, const core::Passin
 }
 
 void Dispatch::send_item(Type& type, ShardId id, core::SendItem& send) {
-  if (const auto* parked = std::get_if<core::Parked>(&send.item)) {
-    // Whoever waits for the answer must hear of the next node's death, not of ours. The new owner
-    // is named only once it has acknowledged (rule 13).
-    const bool acknowledged = type.shards[id.value].region.state() == RegionState::forward;
-    tell_moved(parked->asker, parked->slot, type, id,
-               {send.next, acknowledged ? send.generation : Generation{}});
-  }
   std::string envelope;
   write_stream_item(envelope, {type.name, id}, type.shard_count, send, context_);
   context_.links->send_stream(send.next, envelope);
+  const auto* parked = std::get_if<core::Parked>(&send.item);
+  if (parked == nullptr) return;
+  // Whoever waits for the answer must hear of the next node's death, not of ours. The new owner
+  // is named only once it has acknowledged (rule 13).
+  const bool acknowledged = type.shards[id.value].region.state() == RegionState::forward;
+  tell_moved(parked->asker, parked->slot, type, id,
+             {send.next, acknowledged ? send.generation : Generation{}});
 }
 
 void Dispatch::on_stream_envelope(NodeKey from, const wire::Envelope& envelope) {

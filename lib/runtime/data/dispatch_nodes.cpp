@@ -12,6 +12,7 @@ namespace shardbus::runtime {
 namespace {
 
 constexpr std::size_t kGoneMax = 1024;
+constexpr Duration kDeparture = std::chrono::seconds(3);
 
 template <class... F>
 struct Overloaded : F... {
@@ -133,7 +134,46 @@ void Dispatch::on_link_ready(NodeKey node) {
   }
 }
 
+void Dispatch::on_departing(NodeKey node) {
+  if (context_.links->knows(node))
+    departing_.try_emplace(node, Departure{context_.now + kDeparture});
+}
+
+bool Dispatch::quiet(NodeKey node) {
+  if (asks_.any([node](const Asks::Ask& ask) { return ask.target == node; })) return false;
+  for (const Type& type : types_) {
+    for (const Shard& shard : type.shards) {
+      if (shard.route.via() == node && shard.route.used()) return false;
+      if (shard.region.other() == node && shard.region.state() == RegionState::sending) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+void Dispatch::part_from_departed() {
+  std::vector<NodeKey> overdue;
+  for (auto& [node, departure] : departing_) {
+    const bool late = context_.now >= departure.deadline;
+    if (departure.said) {
+      if (late) overdue.push_back(node);
+    } else if (late || quiet(node)) {
+      departure = {context_.now + kDeparture, true};
+      std::string goodbye;
+      wire::encode_empty(goodbye, wire::Kind::goodbye);
+      (void)context_.links->send_raw(node, goodbye, false);
+    }
+  }
+  for (const NodeKey node : overdue) on_goodbye(node);
+}
+
+void Dispatch::on_goodbye(NodeKey node) {
+  if (departing_.erase(node) > 0) on_gone(node, "the owner's node left the cluster");
+}
+
 void Dispatch::on_gone(NodeKey node, std::string_view why) {
+  departing_.erase(node);
   gone_.insert(node);
   if (gone_.size() > kGoneMax) gone_.erase(gone_.begin());
   context_.peers->close(node);

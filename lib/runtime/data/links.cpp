@@ -111,6 +111,19 @@ bool Links::send_control(NodeKey node, const ControlMessage& message) {
   return send_raw(node, envelope, false);
 }
 
+void Links::say_goodbye() {
+  std::string goodbye;
+  wire::encode_empty(goodbye, wire::Kind::goodbye);
+  for (auto& [node, link] : links_) (void)send_raw(node, goodbye, false);
+  flush();
+}
+
+bool Links::parted() const {
+  return std::all_of(links_.begin(), links_.end(), [](const auto& entry) {
+    return entry.second.parted || entry.second.state != State::ready;
+  });
+}
+
 void Links::flush() {
   for (std::size_t i = 0; i < dirty_.size(); ++i) {
     if (Link* link = find(dirty_[i])) {
@@ -217,6 +230,9 @@ void Links::on_envelope(Link& link, const wire::Envelope& envelope) {
       pump(link);
       return;
     }
+    case wire::Kind::goodbye:
+      link.parted = true;
+      return;
     case wire::Kind::no_session:
       // The other side restarted, or the connection was replaced behind our back.
       if (link.state == State::greeting) return;
@@ -248,6 +264,7 @@ void Links::on_welcome(Link& link, const wire::Welcome& welcome) {
   }
   link.state = State::ready;
   link.session = welcome.session;
+  link.parted = false;
   link.sequence = 0;
   link.credit = {};
   link.credit.grant(welcome.credit.envelopes, welcome.credit.bytes);

@@ -49,6 +49,9 @@ class Links {
   [[nodiscard]] std::vector<NodeInfo> nodes() const;
 
   void flush();
+  // The last word on every link; `parted` once all have answered it or are broken.
+  void say_goodbye();
+  [[nodiscard]] bool parted() const;
 
   // --- events of the transport ---
   void on_connected(NodeKey node);
@@ -75,6 +78,7 @@ class Links {
     std::string batch;  // open frame; starts with the link envelope when not empty
     std::uint32_t batch_count = 0;
     bool dirty = false;
+    bool parted = false;
     std::deque<std::string> blocked;  // frames that the socket did not take
     std::deque<Waiting> waiting;
     std::size_t waiting_bytes = 0;

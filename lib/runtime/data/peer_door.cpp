@@ -83,10 +83,15 @@ bool PeerDoor::on_envelope(std::uint32_t connection, Session& session,
       (void)context_.wire->send_peer(connection, frame);
       return true;
     }
-    case wire::Kind::goodbye:
+    case wire::Kind::goodbye: {
+      std::string frame;
+      wire::encode_empty(frame, wire::Kind::goodbye);
+      (void)context_.wire->send_peer(connection, frame);
       connections_.erase(from);
       sessions_.erase(connection);
+      context_.dispatch->on_goodbye(from);
       return false;
+    }
     default:
       context_.dispatch->on_node_envelope(from, envelope);
       return true;

@@ -163,7 +163,7 @@ void AdminAnswers::data_entries(const DataStatus& data) {
 void AdminAnswers::status() {
   const DataStatus data = plane_.status();
   std::string why = why_not_ready(view_, 1);
-  if (why.empty() && !data.settled) why = "a shard of this node is moving or has no route yet";
+  if (why.empty()) why = data.unsettled;
   out_.map(25);
   cluster_entries();
   data_entries(data);

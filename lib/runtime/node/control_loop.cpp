@@ -168,6 +168,7 @@ void ControlLoop::take(Hosted& input) {
 void ControlLoop::take(Leave& input) {
   (void)input;
   if (plane_ == nullptr) return note_left();
+  leaving_ = true;
   plane_->leave(transport::now());
 }
 
@@ -344,6 +345,8 @@ void ControlLoop::carry_out(const control::ConnectNode& output) {
 void ControlLoop::carry_out(const control::DisconnectNode& output) {
   known_.erase(output.node);
   gossip_.disconnect(output.node);
+  // A leaving node keeps its links: what passes through it is for others to finish.
+  if (leaving_ && !output.dead) return;
   link_.run([output](DataPlane& plane) { plane.disconnect(output.node, output.dead); });
 }
 

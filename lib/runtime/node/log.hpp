@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/time.hpp"
 #include "shardbus/options.hpp"
@@ -15,6 +16,8 @@ namespace shardbus::runtime {
 class Log {
  public:
   Log(LogSink sink, std::string node);
+  // Before the first write.
+  void name_node(std::string node) { node_ = std::move(node); }
   // At most 20 lines per second of one event; the rest is counted and told with the next one.
   void write(LogLevel level, std::string_view event, std::string_view text);
 

@@ -77,6 +77,7 @@ Status NodeCore::open() {
   info_.name = options_.name.empty() ? info_.front.substr(6) : options_.name;
   info_.incarnation = start_time();
   info_.key = node_key(info_.name, info_.incarnation);
+  log_.name_node(info_.name);
   if (options_.workers > 0) pool_ = std::make_unique<Pool>(*link_, options_.workers);
 
   ControlOptions control;
@@ -202,9 +203,9 @@ Status NodeCore::answer(const ReplyAddress& to, const ReplyView& reply) {
 
 Status NodeCore::wait_ready(milliseconds timeout, std::uint32_t members) const {
   return readiness_.wait(timeout, members, [this] {
-    bool settled = false;
-    link_->run_and_wait([&](DataPlane& plane) { settled = plane.dispatch().settled(); });
-    return settled;
+    std::string why;
+    link_->run_and_wait([&](DataPlane& plane) { why = plane.dispatch().unsettled(); });
+    return why;
   });
 }
 
@@ -213,9 +214,30 @@ Status NodeCore::leave(milliseconds deadline) {
   const Time until = transport::now() + deadline;
   control_->leave();
   const bool left = control_->wait_left(until);
+  if (left) part(std::min(until, transport::now() + std::chrono::seconds(4)));
   stop();
   if (left) return {};
   return {Errc::timeout, "shards were not handed over within the deadline"};
+}
+
+// The others say goodbye once nothing of theirs is under way through this node any more; then it
+// has the last word on its links, and stops when that has been heard.
+void NodeCore::part(Time until) {
+  wait_until(until, [](DataPlane& plane) { return plane.peers().size() == 0; });
+  link_->run_and_wait([](DataPlane& plane) { plane.links().say_goodbye(); });
+  wait_until(until, [](DataPlane& plane) { return plane.links().parted(); });
+}
+
+void NodeCore::wait_until(Time until, const std::function<bool(DataPlane&)>& holds) {
+  std::mutex mutex;
+  std::condition_variable never;
+  std::unique_lock lock(mutex);
+  for (;;) {
+    bool done = false;
+    link_->run_and_wait([&](DataPlane& plane) { done = holds(plane); });
+    if (done || transport::now() >= until) return;
+    never.wait_for(lock, std::chrono::milliseconds(2));
+  }
 }
 
 void NodeCore::stop() {

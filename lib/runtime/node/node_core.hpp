@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -42,6 +43,8 @@ class NodeCore final : public Messenger, public std::enable_shared_from_this<Nod
   Status bind(std::string& front, std::string& peer, std::string& gossip,
               std::optional<transport::GossipSockets>& sockets);
   std::unique_ptr<DataPlane> make_plane(const NodeInfo& self);
+  void part(Time until);
+  void wait_until(Time until, const std::function<bool(DataPlane&)>& holds);
   void renew(const NodeInfo& self);
 
   NodeOptions options_;

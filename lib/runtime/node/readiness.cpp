@@ -83,7 +83,7 @@ std::shared_ptr<const ClusterView> Readiness::view() const {
 }
 
 Status Readiness::wait(milliseconds timeout, std::uint32_t members,
-                       const std::function<bool()>& settled) const {
+                       const std::function<std::string()>& unsettled) const {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   std::unique_lock lock(mutex_);
   std::string why = "not started";
@@ -93,8 +93,8 @@ Status Readiness::wait(milliseconds timeout, std::uint32_t members,
     if (view != nullptr) {
       lock.unlock();
       why = why_not_ready(*view, members);
-      if (why.empty() && settled()) return {};
-      if (why.empty()) why = "a shard of this node is moving or has no route yet";
+      if (why.empty()) why = unsettled();
+      if (why.empty()) return {};
       lock.lock();
     }
     if (std::chrono::steady_clock::now() >= deadline) return {Errc::timeout, why};

@@ -28,9 +28,9 @@ class Readiness {
   void update(std::shared_ptr<const ClusterView> view);
   void close();
   [[nodiscard]] std::shared_ptr<const ClusterView> view() const;
-  // Waits until `why_not_ready` is empty and `settled()` holds. Errors: timeout, stopped.
+  // Waits until `why_not_ready` is empty and `unsettled()` too. Errors: timeout, stopped.
   Status wait(milliseconds timeout, std::uint32_t members,
-              const std::function<bool()>& settled) const;
+              const std::function<std::string()>& unsettled) const;
 
  private:
   mutable std::mutex mutex_;

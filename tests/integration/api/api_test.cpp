@@ -255,8 +255,8 @@ TEST(Cluster, JoinAndLeaveUnderLoadLoseAndReorderNothing) {
     }
   });
   for (int round = 0; round < 3; ++round) {
-    Node third = Node::start(options("x" + std::to_string(round),
-                                     {nodes[0].listen_address()})).value();
+    Node third =
+        Node::start(options("x" + std::to_string(round), {nodes[0].listen_address()})).value();
     host_all(third);
     const auto ready = third.wait_ready(20s, 3);
     EXPECT_TRUE(ready.ok()) << ready.message();
@@ -300,8 +300,7 @@ TEST(Cluster, LossOfANodeEndsAsksAtOnceAndEverythingAnswersAgain) {
   }
   EXPECT_GT(unknown, 0);
   for (int i = 0; i < 100; ++i) {
-    const auto value =
-        nodes[1].entity("counter", std::to_string(i)).ask<void>("get", Get{}, 10s);
+    const auto value = nodes[1].entity("counter", std::to_string(i)).ask<void>("get", Get{}, 10s);
     EXPECT_TRUE(value.has_value()) << value.error().message();
   }
 }
@@ -318,9 +317,9 @@ TEST_P(Clients, CallThroughAnyAndThroughOwners) {
     ASSERT_TRUE(client.entity("counter", std::to_string(i % 40)).tell("add", Add{1}).ok());
   }
   for (int i = 0; i < 40; ++i) {
-    EXPECT_EQ(client.entity("counter", std::to_string(i)).ask<std::uint64_t>("get", Get{}, 5s)
-                  .value(),
-              5U);
+    EXPECT_EQ(
+        client.entity("counter", std::to_string(i)).ask<std::uint64_t>("get", Get{}, 5s).value(),
+        5U);
   }
   EXPECT_EQ(client.entity("desk", "d").ask<std::string>("forward", Forward{"cy"}, 5s).value(),
             "from cy");
