@@ -345,8 +345,9 @@ void ControlLoop::carry_out(const control::ConnectNode& output) {
 void ControlLoop::carry_out(const control::DisconnectNode& output) {
   known_.erase(output.node);
   gossip_.disconnect(output.node);
-  // A leaving node keeps its links: what passes through it is for others to finish.
-  if (leaving_ && !output.dead) return;
+  // A node that has left keeps its links: what passes through it is for others to finish. One that
+  // is still in the set parts from those that left before it.
+  if (leaving_ && !output.dead && !plane_->status().in_cluster) return;
   link_.run([output](DataPlane& plane) { plane.disconnect(output.node, output.dead); });
 }
 
