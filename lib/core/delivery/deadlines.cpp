@@ -60,10 +60,11 @@ void Deadlines::expire(Time now, std::vector<std::uint32_t>& expired) {
 
 Time Deadlines::next(Time now) const {
   if (armed_ == 0) return kNever;
-  const std::int64_t start = tick_of(now);
+  // From what was not swept yet: a deadline may have passed since the last call of expire.
+  const std::int64_t turn = static_cast<std::int64_t>(kBuckets);
+  const std::int64_t start = std::max(std::min(swept_ + 1, tick_of(now)), tick_of(now) - turn + 1);
   for (std::size_t step = 0; step < kBuckets; ++step) {
-    const std::size_t bucket =
-        static_cast<std::size_t>(start + static_cast<std::int64_t>(step)) % kBuckets;
+    const std::size_t bucket = (static_cast<std::size_t>(start + turn) + step) % kBuckets;
     if ((occupied_[bucket / 64] >> (bucket % 64) & 1U) != 0) {
       const Time end_of_tick =
           Time(Duration((start + static_cast<std::int64_t>(step) + 1) * kTick));

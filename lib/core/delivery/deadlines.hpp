@@ -20,7 +20,8 @@ class Deadlines {
   void cancel(std::uint32_t index);
   // Appends to `expired` every number whose deadline is at or before `now`, and disarms it.
   void expire(Time now, std::vector<std::uint32_t>& expired);
-  // No deadline lies before this; kNever if none is armed. At most one resolution early.
+  // When to call expire next: at most one resolution after the earliest deadline, possibly before
+  // it (another turn of the wheel); kNever if none is armed.
   [[nodiscard]] Time next(Time now) const;
   [[nodiscard]] std::size_t size() const { return armed_; }
 

@@ -64,21 +64,27 @@ class PendingAsks {
     return take(static_cast<std::uint32_t>(slot & kIndexMask));
   }
 
-  // Takes every ask whose deadline has passed.
+  // Takes every ask whose deadline has passed. `done` may open and close slots: an ask that it
+  // closes is not taken again, and one that it opens is not taken now.
   template <class Done>
   void expire(Time now, Done done) {
     expired_.clear();
     deadlines_.expire(now, expired_);
-    for (const std::uint32_t index : expired_) done(*take(index));
+    std::vector<std::uint64_t> due;
+    due.reserve(expired_.size());
+    for (const std::uint32_t index : expired_) due.push_back(number(index));
+    take_all(due, done);
   }
 
-  // Takes every ask for which `matches` holds, in the order of slots.
+  // Takes every ask for which `matches` holds, in the order of slots; as for expire.
   template <class Matches, class Done>
   void close_if(Matches matches, Done done) {
     if (open_ == 0) return;
+    std::vector<std::uint64_t> matching;
     for (std::uint32_t index = 0; index < slots_.size(); ++index) {
-      if (slots_[index].open && matches(slots_[index].ask)) done(*take(index));
+      if (slots_[index].open && matches(slots_[index].ask)) matching.push_back(number(index));
     }
+    take_all(matching, done);
   }
 
   template <class Matches>
@@ -108,6 +114,12 @@ class PendingAsks {
 
   [[nodiscard]] std::uint64_t number(std::uint32_t index) const {
     return (std::uint64_t{slots_[index].life} << kIndexBits) | index;
+  }
+  template <class Done>
+  void take_all(const std::vector<std::uint64_t>& numbers, Done& done) {
+    for (const std::uint64_t slot : numbers) {
+      if (find(slot) != nullptr) done(*take(static_cast<std::uint32_t>(slot & kIndexMask)));
+    }
   }
   std::optional<Ask> take(std::uint32_t index) {
     Slot& slot = slots_[index];

@@ -33,6 +33,9 @@ Route::Step Route::on_fence_ok(std::uint64_t id, NodeKey node, Generation genera
     via_ = node;
     return open_fence();
   }
+  // The answer names an owner that is known to be dead: the fence is through, and there is no
+  // owner.
+  if (generation == entry_.generation && entry_.owner == kNoNode) return go_direct();
   fence_id_ = 0;
   via_ = node;
   entry_ = {node, generation};

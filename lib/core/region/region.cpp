@@ -72,11 +72,14 @@ void Region::begin(Generation generation, NodeKey next, Outputs& out) {
     return;
   }
   if (own_fence_ != 0) {
-    waiting_begin_ = {generation, next};
+    if (!waiting_begin_.has_value() || waiting_begin_->first < generation) {
+      waiting_begin_ = {generation, next};
+    }
     return;
   }
   if (next == self_) {  // an undo to ourselves: a new generation of the same life
     generation_ = generation;
+    if (stopping_) next_ = self_;
     out.emplace_back(AnswerCoordinator{RegionAnswerKind::owned, generation});
     return;
   }
@@ -84,6 +87,12 @@ void Region::begin(Generation generation, NodeKey next, Outputs& out) {
   next_generation_ = generation;
   next_ = next;
   if (!std::exchange(stopping_, true)) out.emplace_back(StopEntities{});
+}
+
+void Region::on_term(Term term) {
+  term_ = std::max(term_, term);
+  if (stopping_ && next_generation_.term < term) next_ = self_;
+  if (waiting_begin_.has_value() && waiting_begin_->first.term < term) waiting_begin_.reset();
 }
 
 void Region::prepare(Generation generation, NodeKey from, Outputs& out) {
@@ -108,6 +117,7 @@ void Region::freeze(Generation generation, Outputs& out) {
   frozen_ = std::max(frozen_, generation);
   if (state_ == RegionState::incoming && generation_ <= frozen_) {
     state_ = RegionState::frozen;
+    close_inflow();
     lose_arrived(out);
     fail_all(held_, Errc::stale_owner, out);
   }
@@ -135,6 +145,7 @@ void Region::rehome(Generation generation, Outputs& out) {
     return;
   }
   if (state_ == RegionState::incoming) {  // the old owner died before the tail
+    close_inflow();
     lose_arrived(out);
   }
   marks_.clear();
@@ -197,6 +208,8 @@ void Region::on_dead(NodeKey node, Outputs& out) {
   if (stopping_ && next_ == node) {  // nothing left this node yet: go on as the owner
     next_ = self_;
   }
+  if (waiting_begin_.has_value() && waiting_begin_->second == node) waiting_begin_.reset();
+  std::erase_if(inflows_, [node](const Inflow& inflow) { return inflow.from == node; });
   if (other_ != node) return;
   if (state_ == RegionState::sending) lose_retained(out);
   if (state_ == RegionState::forward) state_ = RegionState::none;
@@ -226,8 +239,11 @@ std::string Region::state_text() const {
   if (stopping_) text += " stopping->" + std::to_string(next_.value);
   if (other_ != kNoNode) text += " other=" + std::to_string(other_.value);
   text += " held=" + std::to_string(held_.size()) + " arrived=" + std::to_string(arrived_.size()) +
-          " retained=" + std::to_string(retained_.size()) + " sent=" + std::to_string(sent_) +
-          " expected=" + std::to_string(expected_);
+          " retained=" + std::to_string(retained_.size()) + " sent=" + std::to_string(sent_);
+  if (own_fence_ != 0) text += " own_fence->" + std::to_string(own_fence_via_.value);
+  for (const Inflow& inflow : inflows_) {
+    text += " from" + std::to_string(inflow.from.value) + "=" + std::to_string(inflow.expected);
+  }
   return text;
 }
 

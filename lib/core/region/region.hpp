@@ -43,7 +43,9 @@ class Region {
   };
   // The hot path: state owner costs a comparison and a look at the sender's mark.
   Verdict arrive(std::uint64_t sender, Generation stamped) {
-    if (state_ == RegionState::owner && !stopping_) return admit(sender, stamped);
+    if (state_ == RegionState::owner && !stopping_ && own_fence_ == 0) {
+      return admit(sender, stamped);
+    }
     return arrive_elsewhere();
   }
   void park(Parked message, Outputs& out);
@@ -54,6 +56,10 @@ class Region {
   void prepare(Generation generation, NodeKey from, Outputs& out);
   void freeze(Generation generation, Outputs& out);
   void rehome(Generation generation, Outputs& out);
+
+  // A newer term began, and its coordinator is told of our state: what an older one ordered and did
+  // not happen yet must not happen any more (rules 2 and 24).
+  void on_term(Term term);
 
   // All handlers of the shard are done: the states to take along, and what was never started.
   void on_stopped(std::vector<SavedEntity> states, std::vector<Parked> unstarted, Outputs& out);
@@ -67,8 +73,11 @@ class Region {
   void on_own_fence(std::uint64_t id, Outputs& out);  // answered, or its path lost
   void on_table(const TableEntry& entry, Outputs& out);
   void on_dead(NodeKey node, Outputs& out);
-  // The session to `node` was replaced: whatever is not acknowledged is sent again (rule 11).
+  // The session to `node` was replaced: whatever is not acknowledged is sent again (rule 11). It
+  // must leave before newer items that waited for the session: behind a gap they would be lost.
   void on_link_reset(NodeKey node, Outputs& out);
+  // Sends the own fence again if it is open: its path or its answer may have been lost (rule 18).
+  void resend_own_fence(Outputs& out);
   // A client or worker is gone: its mark is not needed any more.
   void forget_sender(std::uint64_t sender);
   // Drops what is held past its deadline (rule 19).
@@ -86,12 +95,27 @@ class Region {
   [[nodiscard]] std::string state_text() const;
 
  private:
+  // A stream from another node. After its tail it goes on as what that node forwards, also while
+  // this node hands the shard on or takes it again from somebody else, until the head of that
+  // node's next stream.
+  struct Inflow {
+    NodeKey from;
+    Generation generation;
+    std::uint64_t expected = 0;  // index of the next item
+    bool complete = false;       // its tail was taken
+  };
+
   Verdict admit(std::uint64_t sender, Generation stamped);
   Verdict arrive_elsewhere();
   void become_owner(Generation generation, Outputs& out);
   void become_incoming(Generation generation, NodeKey from, Outputs& out);
+  Inflow* inflow_of(NodeKey from, Generation generation, std::uint64_t index, Outputs& out);
+  void close_inflow();  // of the transfer that is not completed
+  void fill(std::uint64_t index, StreamItem item, Outputs& out);
+  void take_forwarded(bool source, StreamItem item, Outputs& out);
+  void apply_accepted(StreamItem item, Outputs& out);  // accepted by the former owner
   void apply_item(StreamItem item, Outputs& out);
-  void end_of_stream(Outputs& out);
+  void end_of_stream(std::uint64_t tail, Outputs& out);
   void append(StreamItem item, Outputs& out);
   void release_held(Outputs& out);
   void fail_all(std::deque<Parked>& messages, Errc code, Outputs& out);
@@ -106,6 +130,7 @@ class Region {
   RegionState state_ = RegionState::none;
   Generation generation_;       // owner: own; sending, forward, incoming: of the move
   NodeKey other_;               // sending, forward: next; incoming: from
+  Term term_;                   // streams of an older one do not begin any more
   Generation frozen_;           // never own this or an older one
   bool stopping_ = false;       // owner: BEGIN taken, handlers still run
   Generation next_generation_;  // while stopping
@@ -113,10 +138,11 @@ class Region {
   std::vector<SenderMark> marks_;
   std::deque<StreamItem> retained_;  // sending: everything since the stream's start
   std::uint64_t sent_ = 0;           // items of the stream so far
-  std::uint64_t expected_ = 0;       // incoming or owner: next index from `source_`
+  std::vector<Inflow> inflows_;      // at most two per node
   NodeKey source_;                   // whose stream made or makes us owner
+  Generation source_generation_;     // and that stream's
   std::deque<StreamItem> arrived_;   // incoming: until the tail
-  std::deque<Parked> held_;          // stopping or incoming: arrived directly
+  std::deque<Parked> held_;          // stopping, incoming, own fence open: arrived directly
   std::uint64_t own_fence_ = 0;      // open fence of rule 7; 0: none
   std::uint64_t own_fences_ = kOwnFenceIds;
   NodeKey own_fence_via_;

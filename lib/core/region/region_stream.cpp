@@ -1,4 +1,5 @@
 // The handoff stream, both ends.
+#include <algorithm>
 #include <utility>
 
 #include "core/region/region.hpp"
@@ -26,10 +27,18 @@ void Region::on_stopped(std::vector<SavedEntity> states, std::vector<Parked> uns
   generation_ = next_generation_;
   other_ = next_;
   sent_ = 0;
+  // Whatever goes before the tail was accepted here and is not judged again: the marks may be newer
+  // than the stamps of what still waits in the queue.
+  for (Parked& message : std::exchange(held_, {})) {
+    if (admit(message.sender, message.generation) == Verdict::deliver) {
+      unstarted.push_back(std::move(message));
+    } else {
+      out.emplace_back(FailParked{std::move(message), Errc::stale_owner});
+    }
+  }
   append(StreamHead{std::exchange(marks_, {})}, out);
   for (SavedEntity& entity : states) append(std::move(entity), out);
   for (Parked& message : unstarted) append(std::move(message), out);
-  for (Parked& message : std::exchange(held_, {})) append(std::move(message), out);
   append(StreamTail{}, out);
 }
 
@@ -53,14 +62,22 @@ void Region::on_ack(NodeKey from, Generation generation, Outputs& out) {
 }
 
 void Region::on_link_reset(NodeKey node, Outputs& out) {
-  if (own_fence_ != 0 && own_fence_via_ == node) {
-    out.emplace_back(SendOwnFence{node, {own_fence_, self_.value, generation_, self_, self_}});
+  for (const Inflow& inflow : inflows_) {  // the ACK may have been lost
+    if (inflow.from == node && inflow.complete) {
+      out.emplace_back(AckStream{node, inflow.generation, inflow.expected - 1});
+    }
   }
   if (state_ != RegionState::sending || other_ != node) return;
   std::uint64_t index = 0;
   for (const StreamItem& item : retained_) {
     out.emplace_back(SendItem{other_, generation_, index++, item});
   }
+}
+
+void Region::resend_own_fence(Outputs& out) {
+  if (own_fence_ == 0) return;
+  out.emplace_back(
+      SendOwnFence{own_fence_via_, {own_fence_, self_.value, generation_, self_, self_}});
 }
 
 // Rule 20: the next owner died with the transfer under way; what it did with it is not known.
@@ -90,7 +107,11 @@ void Region::lose_arrived(Outputs& out) {
 void Region::take_back(Generation generation, Outputs& out) {
   std::deque<StreamItem> items = std::exchange(retained_, {});
   become_owner(generation, out);
-  for (StreamItem& item : items) apply_item(std::move(item), out);
+  bool accepted = true;  // until the tail
+  for (StreamItem& item : items) {
+    if (std::holds_alternative<StreamTail>(item)) accepted = false;
+    accepted ? apply_accepted(std::move(item), out) : apply_item(std::move(item), out);
+  }
   out.emplace_back(AnswerCoordinator{RegionAnswerKind::owned, generation});
 }
 
@@ -104,66 +125,133 @@ void Region::become_incoming(Generation generation, NodeKey from, Outputs& out) 
     own_fence_via_ = other_;
     out.emplace_back(SendOwnFence{other_, {own_fence_, self_.value, generation, self_, self_}});
   }
+  if (state_ == RegionState::incoming) {  // an older transfer will not be completed
+    close_inflow();
+    lose_arrived(out);
+  }
   state_ = RegionState::incoming;
   generation_ = generation;
   other_ = from;
   source_ = from;
-  expected_ = 0;
-  arrived_.clear();
+  source_generation_ = generation;
+  inflows_.push_back({from, generation});
+}
+
+void Region::close_inflow() {
+  std::erase_if(inflows_, [this](const Inflow& inflow) {
+    return inflow.from == other_ && inflow.generation == generation_;
+  });
+}
+
+// The stream that an item belongs to; opens a new one with its head. Null: it is not taken.
+Region::Inflow* Region::inflow_of(NodeKey from, Generation generation, std::uint64_t index,
+                                  Outputs& out) {
+  const auto find = [&]() -> Inflow* {
+    const auto found = std::find_if(inflows_.begin(), inflows_.end(), [&](const Inflow& inflow) {
+      return inflow.from == from && inflow.generation == generation;
+    });
+    return found == inflows_.end() ? nullptr : &*found;
+  };
+  if (find() == nullptr) {
+    if (generation <= generation_ || generation <= frozen_ || generation.term < term_) {
+      ++counters_.stale_commands;
+      return nullptr;
+    }
+    // The head implies PREPARE; anything else without it is a leftover of a broken link.
+    if (index != 0 || state_ == RegionState::owner) {
+      ++counters_.stream_gaps;
+      return nullptr;
+    }
+    become_incoming(generation, from, out);
+  }
+  if (index == 0) {  // whatever belongs to an older stream of that node came before this
+    std::erase_if(inflows_, [&](const Inflow& inflow) {
+      return inflow.from == from && inflow.generation < generation;
+    });
+  }
+  return find();
 }
 
 void Region::on_item(NodeKey from, Generation generation, std::uint64_t index, StreamItem item,
                      Outputs& out) {
-  const bool owned = state_ == RegionState::owner && generation_ == generation;
-  if (!owned && (generation <= frozen_ || generation < generation_)) {
-    ++counters_.stale_commands;
-    return;
+  Inflow* const inflow = inflow_of(from, generation, index, out);
+  if (inflow == nullptr) return;
+  const bool filling =
+      state_ == RegionState::incoming && generation_ == generation && other_ == from;
+  if (index > inflow->expected) {
+    ++counters_.stream_gaps;
+    if (filling) return;  // sent again after the link's reset
   }
-  if (!owned && generation_ < generation) {
-    // The head implies PREPARE; anything else without it is a leftover of a broken link.
-    if (index != 0 || state_ == RegionState::owner) {
-      ++counters_.stream_gaps;
-      return;
-    }
-    become_incoming(generation, from, out);
-  }
-  const bool taking = owned || (state_ == RegionState::incoming && generation_ == generation);
-  if (!taking || from != source_) return;
-  if (index > expected_) ++counters_.stream_gaps;
-  if (index > expected_ && !owned) return;  // sent again after the link's reset
-  if (index < expected_) {
+  if (index < inflow->expected) {
     ++counters_.stream_repeats;
-    if (owned && std::holds_alternative<StreamTail>(item)) {
-      out.emplace_back(AckStream{from, generation, index});  // rule 10
+    if (!inflow->complete || !std::holds_alternative<StreamTail>(item)) return;
+    out.emplace_back(AckStream{from, generation, index});  // rule 10
+    if (state_ == RegionState::owner && generation_ == generation) {
       out.emplace_back(AnswerCoordinator{RegionAnswerKind::owned, generation});
     }
     return;
   }
-  expected_ = index + 1;
-  if (owned) {
-    apply_item(std::move(item), out);
-  } else if (std::holds_alternative<StreamTail>(item)) {
-    end_of_stream(out);
-  } else if (const auto* fence = std::get_if<PassingFence>(&item)) {
-    if (fence->sender == self_.value && fence->id >= kOwnFenceIds) {
-      on_own_fence(fence->id, out);
-    } else {
-      out.emplace_back(AnswerFence{*fence, self_, generation_, false});
-    }
-  } else {
-    arrived_.push_back(std::move(item));
+  inflow->expected = index + 1;
+  if (!filling) {
+    const bool source = from == source_ && generation == source_generation_;
+    return take_forwarded(source, std::move(item), out);
+  }
+  if (std::holds_alternative<StreamTail>(item)) inflow->complete = true;
+  fill(index, std::move(item), out);
+}
+
+// An item of the transfer that makes us owner.
+void Region::fill(std::uint64_t index, StreamItem item, Outputs& out) {
+  if (std::holds_alternative<StreamTail>(item)) return end_of_stream(index, out);
+  if (std::holds_alternative<PassingFence>(item)) return apply_item(std::move(item), out);
+  arrived_.push_back(std::move(item));
+}
+
+// What a former owner passes on after its transfer (rules 6 and 11). Nodes that went through us
+// twice, or that have not heard of our own move yet, come in here in every state.
+void Region::take_forwarded(bool source, StreamItem item, Outputs& out) {
+  if (auto* fence = std::get_if<PassingFence>(&item)) {
+    const bool own = fence->sender == self_.value && fence->id >= kOwnFenceIds;
+    return own ? on_own_fence(fence->id, out) : on_fence(*fence, out);
+  }
+  auto* message = std::get_if<Parked>(&item);
+  if (message == nullptr) return;
+  switch (state_) {
+    case RegionState::owner:
+      // Its source goes ahead of what is held behind our own fence: the fence comes along with it.
+      if (own_fence_ == 0 || source) return apply_item(std::move(item), out);
+      [[fallthrough]];
+    case RegionState::incoming:
+      held_.push_back(std::move(*message));
+      return;
+    case RegionState::sending:
+    case RegionState::forward:
+      append(std::move(item), out);
+      return;
+    case RegionState::none:
+    case RegionState::frozen:
+      out.emplace_back(FailParked{std::move(*message), Errc::stale_owner});
+      return;
   }
 }
 
 // Rule 9: the instant at which the shard is ours.
-void Region::end_of_stream(Outputs& out) {
+void Region::end_of_stream(std::uint64_t tail, Outputs& out) {
   const NodeKey from = other_;
   const Generation generation = generation_;
   become_owner(generation, out);
-  for (StreamItem& item : std::exchange(arrived_, {})) apply_item(std::move(item), out);
+  for (StreamItem& item : std::exchange(arrived_, {})) apply_accepted(std::move(item), out);
   if (own_fence_ == 0) release_held(out);
-  out.emplace_back(AckStream{from, generation, expected_ - 1});
+  out.emplace_back(AckStream{from, generation, tail});
   out.emplace_back(AnswerCoordinator{RegionAnswerKind::owned, generation});
+}
+
+void Region::apply_accepted(StreamItem item, Outputs& out) {
+  if (auto* message = std::get_if<Parked>(&item)) {
+    out.emplace_back(DeliverParked{std::move(*message)});
+  } else {
+    apply_item(std::move(item), out);
+  }
 }
 
 void Region::apply_item(StreamItem item, Outputs& out) {

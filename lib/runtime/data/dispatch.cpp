@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view kAdminType = "$node";
 constexpr std::uint32_t kCallbackDepthMax = 4;
 constexpr Duration kDepartureCheck = std::chrono::milliseconds(5);
+constexpr Duration kRegionSweep = std::chrono::milliseconds(100);
 constexpr Duration kFenceRetry = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -39,6 +40,7 @@ Type& Dispatch::add_type(std::string_view name, std::uint32_t shard_count) {
   type.shards.reserve(shard_count);
   for (std::uint32_t i = 0; i < shard_count; ++i) {
     type.shards.emplace_back(context_.self(), context_.config.buffered_messages);
+    type.shards.back().region.on_term(highest_term_);
   }
   const auto waiting = unknown_.find(name);
   if (waiting != unknown_.end()) {
@@ -321,10 +323,30 @@ void Dispatch::resubmit(const HeldMessage& held) {
   if (outcome != Errc::ok) refuse(message.correlation.node, held.slot, outcome, message.type);
 }
 
-void Dispatch::send_fence(Type& type, ShardId id) {
-  Shard& shard = type.shards[id.value];
+void Dispatch::check_fence_later(const Type& type, ShardId id) {
   fenced_.emplace_back(type.index, id);
   next_fence_check_ = std::min(next_fence_check_, context_.now + kFenceRetry);
+}
+
+// A fence, or its answer, may have been lost with a link (rule 18).
+void Dispatch::check_fences() {
+  next_fence_check_ = kNever;
+  std::vector<std::pair<std::uint32_t, ShardId>> fenced = std::exchange(fenced_, {});
+  std::sort(fenced.begin(), fenced.end());
+  fenced.erase(std::unique(fenced.begin(), fenced.end()), fenced.end());
+  core::Region::Outputs outputs;
+  for (const auto& [index, id] : fenced) {
+    Type& type = types_[index];
+    if (type.shards[id.value].route.fence_id() != 0) send_fence(type, id);
+    type.shards[id.value].region.resend_own_fence(outputs);
+    if (!outputs.empty()) carry_out(type, id, outputs);
+    outputs.clear();
+  }
+}
+
+void Dispatch::send_fence(Type& type, ShardId id) {
+  Shard& shard = type.shards[id.value];
+  check_fence_later(type, id);
   wire::Fence fence;
   fence.shard = {type.name, id};
   fence.id = shard.route.fence_id();
@@ -380,14 +402,7 @@ void Dispatch::tick() {
     fail(std::move(ask), sent ? Errc::timeout : Errc::expired, "");
   });
   if (!departing_.empty()) part_from_departed();
-  if (next_fence_check_ <= context_.now) {
-    next_fence_check_ = kNever;
-    for (const auto& [index, id] : std::exchange(fenced_, {})) {
-      Type& type = types_[index];
-      if (type.shards[id.value].route.fence_id() != 0) send_fence(type, id);
-    }
-  }
-  if (held_total_ == 0) return;
+  if (next_fence_check_ <= context_.now) check_fences();
   core::Region::Outputs outputs;
   for (Type& type : types_) {
     for (std::uint32_t i = 0; i < type.shard_count; ++i) {

@@ -83,6 +83,9 @@ class Dispatch {
   void on_reply(const wire::Reply& reply);
   void on_node_envelope(NodeKey from, const wire::Envelope& envelope);
   void on_link_broken(NodeKey node);
+  // A new session to `node`: first the streams again, then (after what waited for the session) the
+  // fences, which must not overtake what was sent along the same way.
+  void resend_streams(NodeKey node);
   void on_link_ready(NodeKey node);
   void on_peer_session_replaced(NodeKey node);
 
@@ -137,7 +140,10 @@ class Dispatch {
             Time deadline);
   void arrive(Type& type, ShardId id, std::uint64_t sender, const wire::Message& message,
               Time deadline);
+  void note_term(Term term);
   void act(Type& type, ShardId id, core::Route::Step step);
+  void check_fence_later(const Type& type, ShardId id);
+  void check_fences();
   void release(Type& type, ShardId id);
   void resubmit(const HeldMessage& held);
   void send_fence(Type& type, ShardId id);
@@ -197,6 +203,7 @@ class Dispatch {
   Term highest_term_;
   NodeKey coordinator_;  // whoever commanded last
   Time next_fence_check_ = kNever;
+  Time next_region_sweep_{};
   std::vector<std::pair<std::uint32_t, ShardId>> fenced_;  // shards with an open fence
 };
 

@@ -57,7 +57,10 @@ void Dispatch::carry_out_one(Type& type, ShardId id, core::RegionOutput& output)
             if (o.fence.origin == context_.self()) return on_fence_ok(answer);
             (void)context_.links->send(o.fence.origin, answer);
           },
-          [&](core::SendOwnFence& o) { pass_fence(type, id, o.via, o.fence); },
+          [&](core::SendOwnFence& o) {
+            check_fence_later(type, id);
+            pass_fence(type, id, o.via, o.fence);
+          },
           [&](core::PassFence& o) { pass_fence(type, id, o.to, o.fence); },
           [&](core::RestoreEntity& o) { context_.hosts->restore(type, id, std::move(o.entity)); },
           [&](core::DeliverParked& o) { deliver_parked(type, id, o.message); },

@@ -91,8 +91,9 @@ void Dispatch::on_fence_ok(const wire::FenceOk& answer) {
     return carry_out(*type, id, outputs);
   }
   act(*type, id,
-      answer.lost ? shard.route.on_path_lost(answer.id)
-                  : shard.route.on_fence_ok(answer.id, answer.node, answer.generation));
+      answer.lost || gone_.contains(answer.node)
+          ? shard.route.on_path_lost(answer.id)
+          : shard.route.on_fence_ok(answer.id, answer.node, answer.generation));
 }
 
 void Dispatch::on_moved(const wire::Moved& moved) {
@@ -121,15 +122,13 @@ void Dispatch::on_peer_session_replaced(NodeKey node) {
   fail_target(node, Errc::unknown_outcome, "the owner's node greeted anew");
 }
 
-void Dispatch::on_link_ready(NodeKey node) {
+void Dispatch::resend_streams(NodeKey node) {
   core::Region::Outputs outputs;
   for (Type& type : types_) {
     for (std::uint32_t i = 0; i < type.shard_count; ++i) {
-      Shard& shard = type.shards[i];
-      shard.region.on_link_reset(node, outputs);
+      type.shards[i].region.on_link_reset(node, outputs);
       if (!outputs.empty()) carry_out(type, ShardId{i}, outputs);
       outputs.clear();
-      act(type, ShardId{i}, shard.route.on_link_reset(node));
     }
   }
 }
@@ -170,6 +169,23 @@ void Dispatch::part_from_departed() {
 
 void Dispatch::on_goodbye(NodeKey node) {
   if (departing_.erase(node) > 0) on_gone(node, "the owner's node left the cluster");
+}
+
+void Dispatch::on_link_ready(NodeKey node) {
+  for (Type& type : types_) {
+    for (std::uint32_t i = 0; i < type.shard_count; ++i) {
+      act(type, ShardId{i}, type.shards[i].route.on_link_reset(node));
+    }
+  }
+}
+
+// What an older coordinator ordered and did not happen yet must not happen under a newer one.
+void Dispatch::note_term(Term term) {
+  if (term <= highest_term_) return;
+  highest_term_ = term;
+  for (Type& type : types_) {
+    for (Shard& shard : type.shards) shard.region.on_term(term);
+  }
 }
 
 void Dispatch::on_gone(NodeKey node, std::string_view why) {
@@ -219,7 +235,8 @@ void Dispatch::on_table(const AllocationTable& table) {
 
 void Dispatch::on_region_command(NodeKey from, const ControlMessage& command) {
   if (const auto* request = std::get_if<ReportRequest>(&command)) {
-    highest_term_ = std::max(highest_term_, request->term);
+    if (request->term < highest_term_) return context_.count(Count::stale_messages);
+    note_term(request->term);
     coordinator_ = from;
     RegionReport answer = report(request->term, request->claimant);
     if (from == context_.self()) return context_.listener->on_control(from, std::move(answer));
@@ -228,8 +245,12 @@ void Dispatch::on_region_command(NodeKey from, const ControlMessage& command) {
   }
   const auto run = [&](const ShardName& name, Generation generation, std::uint32_t shard_count,
                        auto&& apply) {
-    if (generation.term < highest_term_) return context_.count(Count::stale_messages);
-    highest_term_ = generation.term;
+    // A FREEZE names the generation that it ends, which may be of an older term; it gives no right.
+    const bool freezes = std::holds_alternative<FreezeShard>(command);
+    if (!freezes && generation.term < highest_term_) {
+      return context_.count(Count::stale_messages);
+    }
+    note_term(generation.term);
     coordinator_ = from;
     Type* type = shard_count > 0 ? &add_type(name.type, shard_count) : find_type(name.type);
     if (type == nullptr || name.shard.value >= type->shard_count) return;

@@ -192,7 +192,10 @@ bool FrontDoor::over_credit(FrontSession*& session, const wire::Envelope& envelo
     send_now(session->connection, session->delimited, frame);
     close(*session, true);
     session = nullptr;
+    return true;
   }
+  // What was refused is done with: without new credit the session could never go on.
+  renew_credit(*session);
   return true;
 }
 

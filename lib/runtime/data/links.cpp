@@ -1,6 +1,7 @@
 #include "runtime/data/links.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "runtime/data/dispatch.hpp"
 
@@ -270,6 +271,11 @@ void Links::on_welcome(Link& link, const wire::Welcome& welcome) {
   link.credit.grant(welcome.credit.envelopes, welcome.credit.bytes);
   link.next_hello = kNever;
   const NodeKey node = link.node.key;
+  // Streams start again ahead of their newer items that waited here: behind a gap the receiver
+  // would take the newer ones for all there is.
+  std::deque<Waiting> waited = std::exchange(link.waiting, {});
+  context_.dispatch->resend_streams(node);
+  std::move(waited.begin(), waited.end(), std::back_inserter(link.waiting));
   pump(link);
   context_.dispatch->on_link_ready(node);
 }

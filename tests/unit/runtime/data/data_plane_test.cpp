@@ -1,0 +1,240 @@
+// Asks of this process: answered here, over a link, and ended when their way is gone.
+#include "plane_fixture.hpp"
+
+namespace shardbus::runtime {
+namespace {
+
+class DataPlaneTest : public PlaneTest {
+ protected:
+  DataPlaneTest() : a_(1), b_(2) {
+    pass(a_, [&] { a_.plane->connect(info_of(2)); });
+    pass(b_, [&] { b_.plane->connect(info_of(1)); });
+  }
+  void connect() {
+    pass(a_, [&] { a_.plane->links().on_connected(key_of(2)); });
+    pass(b_, [&] { b_.plane->links().on_connected(key_of(1)); });
+    exchange();
+  }
+  // B owns all shards of "echo".
+  void b_owns() {
+    pass(b_, [&] {
+      b_.host("echo");
+      b_.own("echo");
+    });
+    pass(a_, [&] { a_.owner("echo", key_of(2)); });
+  }
+  bool move(TestNode& from, TestNode& to) {
+    const NodeKey sender = from.plane->config().self.key;
+    const bool any = !from.wire.link.empty() || !from.wire.peer.empty();
+    pass(to, [&] {
+      for (const auto& [node, frame] : std::exchange(from.wire.link, {})) {
+        to.plane->peers().on_frame(1, frame);
+      }
+      for (const auto& [node, frame] : std::exchange(from.wire.peer, {})) {
+        to.plane->links().on_frame(sender, frame);
+      }
+    });
+    return any;
+  }
+  void exchange() {
+    for (int i = 0; i < 100; ++i) {
+      const bool forth = move(a_, b_);
+      if (!move(b_, a_) && !forth) return;
+    }
+    FAIL() << "the nodes never fall silent";
+  }
+  void ask_a(Outcome& outcome, std::string_view method = "say", milliseconds timeout = 1000ms) {
+    pass(a_, [&] { a_.ask({"echo", "id", method, "hello"}, timeout, outcome); });
+  }
+
+  TestNode a_;
+  TestNode b_;
+};
+
+TEST_F(DataPlaneTest, LocalEntityAnswers) {
+  pass(a_, [&] {
+    a_.host("echo");
+    a_.own("echo");
+  });
+  Outcome outcome;
+  ask_a(outcome);
+  EXPECT_EQ(outcome.times, 1);
+  EXPECT_EQ(outcome.error, Errc::ok);
+  EXPECT_EQ(outcome.payload, "hello");
+}
+
+TEST_F(DataPlaneTest, AskOverALink) {
+  connect();
+  b_owns();
+  Outcome outcome;
+  ask_a(outcome);
+  EXPECT_EQ(outcome.times, 0);
+  exchange();
+  EXPECT_EQ(outcome.times, 1);
+  EXPECT_EQ(outcome.payload, "hello");
+}
+
+TEST_F(DataPlaneTest, ManyAsksOverALinkRunIntoNoCreditTrap) {
+  connect();
+  b_owns();
+  std::vector<Outcome> outcomes(40'000);  // more than twice the credit of a peer
+  std::size_t sent = 0;
+  while (sent < outcomes.size()) {
+    pass(a_, [&] {
+      for (int i = 0; i < 10'000; ++i) {
+        a_.ask({"echo", "id", "say", "x"}, 1000ms, outcomes[sent++]);
+      }
+    });
+    exchange();
+  }
+  for (const Outcome& outcome : outcomes) ASSERT_EQ(outcome.error, Errc::ok);
+  for (const Outcome& outcome : outcomes) ASSERT_EQ(outcome.times, 1);
+}
+
+TEST_F(DataPlaneTest, LostLinkIsUnknownOutcomeAtOnce) {
+  connect();
+  b_owns();
+  Outcome outcome;
+  ask_a(outcome, "silence");
+  exchange();
+  pass(a_, [&] { a_.plane->links().on_disconnected(key_of(2)); });
+  EXPECT_EQ(outcome.times, 1);
+  EXPECT_EQ(outcome.error, Errc::unknown_outcome);
+}
+
+TEST_F(DataPlaneTest, DeadNodeIsUnknownOutcomeAndTheNextAskWaitsForTheNextTable) {
+  connect();
+  b_owns();
+  Outcome first;
+  ask_a(first, "silence");
+  exchange();
+  pass(a_, [&] { a_.plane->disconnect(key_of(2), true); });
+  EXPECT_EQ(first.error, Errc::unknown_outcome);
+  Outcome second;
+  ask_a(second);
+  EXPECT_EQ(second.times, 0);
+  pass(a_, [&] { a_.owner("echo", key_of(2)); });  // an old table still names it
+  EXPECT_EQ(second.times, 0);
+  pass(a_, [&] {
+    a_.host("echo");
+    const Generation next{Term{1}, NodeKey{9}, 2};
+    TypeTable rows{"echo", kShards, {}};
+    rows.entries.assign(kShards, TableEntry{key_of(1), next});
+    for (std::uint32_t i = 0; i < kShards; ++i) {
+      a_.plane->dispatch().on_region_command(key_of(1),
+                                             RehomeShard{{"echo", ShardId{i}}, kShards, next});
+    }
+    a_.plane->dispatch().on_table({TableVersion{Term{1}, NodeKey{9}, 2}, {rows}});
+  });
+  EXPECT_EQ(second.times, 1);
+  EXPECT_EQ(second.payload, "hello");
+}
+
+TEST_F(DataPlaneTest, DeadlineOfASentAskIsATimeout) {
+  connect();
+  b_owns();
+  Outcome outcome;
+  ask_a(outcome, "silence", 100ms);
+  exchange();
+  later(99ms);
+  pass(a_);
+  EXPECT_EQ(outcome.times, 0);
+  EXPECT_LE(a_.plane->next_deadline(), now_ + 10ms);
+  later(10ms);
+  pass(a_);
+  EXPECT_EQ(outcome.error, Errc::timeout);
+  EXPECT_EQ(outcome.times, 1);
+}
+
+TEST_F(DataPlaneTest, DeadlineOfAHeldAskIsNotDelivered) {
+  pass(a_, [&] { a_.host("echo"); });  // nobody owns its shards yet
+  Outcome outcome;
+  ask_a(outcome, "say", 100ms);
+  later(110ms);
+  pass(a_);
+  EXPECT_EQ(outcome.error, Errc::expired);
+}
+
+TEST_F(DataPlaneTest, UnknownTypeAfterTheWait) {
+  Outcome outcome;
+  ask_a(outcome, "say", 5000ms);
+  later(1900ms);
+  pass(a_);
+  EXPECT_EQ(outcome.times, 0);
+  later(200ms);
+  pass(a_);
+  EXPECT_EQ(outcome.error, Errc::no_such_type);
+}
+
+TEST_F(DataPlaneTest, ATypeThatAppearsInTimeIsServed) {
+  Outcome outcome;
+  ask_a(outcome, "say", 5000ms);
+  later(1000ms);
+  pass(a_, [&] {
+    a_.host("echo");
+    a_.own("echo");
+  });
+  EXPECT_EQ(outcome.payload, "hello");
+}
+
+// A callback that asks again at once, many times over.
+struct Chain {
+  TestNode& node;
+  int left;
+  int deepest = 0;
+  int depth = 0;
+  void next() {
+    if (left-- <= 0) return;
+    node.plane->ask({"echo", "id", "say", ""}, 1000ms, [this](const ReplyView&) {
+      deepest = std::max(deepest, ++depth);
+      next();
+      --depth;
+    });
+  }
+};
+
+TEST_F(DataPlaneTest, CallbacksThatAskAgainDoNotRecurse) {
+  pass(a_, [&] {
+    a_.host("echo");
+    a_.own("echo");
+  });
+  Chain chain{a_, 100'000};
+  pass(a_, [&] { chain.next(); });
+  EXPECT_LT(chain.left, 0);
+  EXPECT_LE(chain.deepest, 8);
+}
+
+TEST_F(DataPlaneTest, CallbacksThatAreRefusedAndAskAgainDoNotRecurse) {
+  Chain chain{a_, 100'000};
+  pass(a_, [&] {
+    chain.left = 100'000;
+    a_.plane->ask({"$none", "", "x", ""}, 1000ms, [&](const ReplyView&) {});
+  });
+  DataConfig config;
+  config.pending_asks = 0;
+  TestNode full(3, config);
+  Chain refused{full, 100'000};
+  pass(full, [&] { refused.next(); });
+  EXPECT_LT(refused.left, 0);
+  EXPECT_LE(refused.deepest, 8);
+}
+
+// A coordinator that takes over ends a move of its predecessor's term.
+TEST_F(DataPlaneTest, FreezeOfAnOlderTermIsAnswered) {
+  pass(a_, [&] {
+    a_.host("echo");
+    const ShardName shard{"echo", ShardId{0}};
+    const Generation old{Term{1}, NodeKey{9}, 5};
+    a_.plane->dispatch().on_region_command(key_of(1), PrepareHandoff{shard, old, key_of(2)});
+    a_.plane->dispatch().on_region_command(key_of(1), ReportRequest{Term{2}, key_of(1)});
+    a_.listener.control.clear();
+    a_.plane->dispatch().on_region_command(key_of(1), FreezeShard{shard, old, key_of(2)});
+  });
+  ASSERT_EQ(a_.listener.control.size(), 1U);
+  const auto* answer = std::get_if<RegionAnswer>(&a_.listener.control[0]);
+  ASSERT_NE(answer, nullptr);
+  EXPECT_EQ(answer->kind, RegionAnswerKind::frozen);
+}
+
+}  // namespace
+}  // namespace shardbus::runtime

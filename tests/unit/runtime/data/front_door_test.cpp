@@ -1,0 +1,165 @@
+// Sessions of clients: greeting, credit, and what strangers get.
+#include "plane_fixture.hpp"
+
+namespace shardbus::runtime {
+namespace {
+
+constexpr std::uint32_t kClient = 7;
+
+class FrontDoorTest : public PlaneTest {
+ protected:
+  explicit FrontDoorTest() : node_(1, config()) {
+    pass(node_, [&] {
+      node_.host("echo");
+      node_.own("echo");
+    });
+  }
+  static DataConfig config() {
+    DataConfig made;
+    made.client_credit = 8;
+    return made;
+  }
+  void frame(const std::string& bytes) {
+    pass(node_, [&] { node_.plane->front().on_frame(kClient, false, bytes); });
+  }
+  Envelopes received() { return Envelopes(std::exchange(node_.wire.front[kClient], {})); }
+  static std::string ask(int number, std::string_view method = "say", std::uint32_t flags = 0,
+                         std::string_view payload = "hi") {
+    wire::Message message;
+    message.kind = wire::Kind::ask;
+    message.flags = flags;
+    const std::string correlation(1, static_cast<char>(number));  // a small msgpack integer
+    message.correlation.opaque = correlation;
+    message.type = "echo";
+    message.id = "id";
+    message.method = method;
+    message.payload = payload;
+    message.time_left_ms = 1000;
+    std::string bytes;
+    wire::encode(bytes, message);
+    return bytes;
+  }
+  wire::Welcome greet() {
+    wire::Hello hello;
+    hello.sender = 5;
+    std::string bytes;
+    wire::encode(bytes, hello);
+    frame(bytes);
+    wire::Welcome welcome;
+    const Envelopes got = received();
+    EXPECT_EQ(got.all.size(), 1U);
+    EXPECT_TRUE(!got.all.empty() && wire::decode(got.all[0], welcome) == Errc::ok);
+    return welcome;
+  }
+  TestNode node_;
+};
+
+TEST_F(FrontDoorTest, HelloIsWelcomed) {
+  const wire::Welcome welcome = greet();
+  EXPECT_NE(welcome.session, 0U);
+  EXPECT_EQ(welcome.node.key, key_of(1));
+  EXPECT_EQ(welcome.credit.envelopes, 8U);
+}
+
+TEST_F(FrontDoorTest, OtherClusterIsRejected) {
+  wire::Hello hello;
+  hello.cluster = "elsewhere";
+  std::string bytes;
+  wire::encode(bytes, hello);
+  frame(bytes);
+  EXPECT_EQ(received().of(wire::Kind::reject).size(), 1U);
+}
+
+TEST_F(FrontDoorTest, ABareAskGetsAnImplicitSession) {
+  frame(ask(1));
+  const Envelopes got = received();
+  ASSERT_EQ(got.of(wire::Kind::reply).size(), 1U);
+  EXPECT_EQ(got.all[0].reply.payload, "hi");
+  EXPECT_EQ(node_.plane->front().size(), 1U);
+}
+
+TEST_F(FrontDoorTest, ImplicitSessionsHaveABoundOnOpenAsks) {
+  for (int i = 0; i < 65; ++i) frame(ask(i, "silence"));
+  const Envelopes got = received();
+  ASSERT_EQ(got.of(wire::Kind::error).size(), 1U);
+  EXPECT_EQ(got.all[0].reply.code, static_cast<std::uint16_t>(Errc::overloaded));
+}
+
+TEST_F(FrontDoorTest, GreetedWithoutSessionIsToldToGreet) {
+  frame(ask(1, "say", wire::kFlagGreeted));
+  EXPECT_EQ(received().of(wire::Kind::no_session).size(), 1U);
+  EXPECT_EQ(node_.plane->front().size(), 0U);
+}
+
+TEST_F(FrontDoorTest, OverCreditIsRefusedAndCounted) {
+  (void)greet();
+  for (int i = 0; i < 9; ++i) frame(ask(i, "silence"));
+  const Envelopes got = received();
+  ASSERT_EQ(got.of(wire::Kind::error).size(), 1U);
+  EXPECT_EQ(got.of(wire::Kind::error)[0].reply.code, static_cast<std::uint16_t>(Errc::overloaded));
+  EXPECT_EQ(node_.plane->status().counters.at("over_credit"), 1U);
+}
+
+TEST_F(FrontDoorTest, ACreditedClientThatWaitsForAnswersIsNeverStuck) {
+  wire::Credit credit = greet().credit;
+  std::uint64_t used = 0;
+  for (int round = 0; round < 100; ++round) {
+    int sent = 0;
+    for (; used < credit.envelopes; ++used) {
+      frame(ask(sent++ % 100));
+    }
+    ASSERT_GT(sent, 0) << "no credit left in round " << round;
+    const Envelopes got = received();
+    ASSERT_TRUE(got.of(wire::Kind::error).empty());
+    for (const wire::Envelope& envelope : got.of(wire::Kind::credit)) {
+      ASSERT_EQ(wire::decode(envelope, credit), Errc::ok);
+    }
+  }
+}
+
+// Asks that end by their deadline give their credit back as well.
+TEST_F(FrontDoorTest, TimedOutAsksGiveTheirCreditBack) {
+  (void)greet();
+  for (int i = 0; i < 8; ++i) frame(ask(i, "silence"));
+  EXPECT_TRUE(received().of(wire::Kind::credit).empty());
+  later(1100ms);
+  pass(node_);
+  const Envelopes got = received();
+  EXPECT_EQ(got.of(wire::Kind::error).size(), 8U);
+  EXPECT_FALSE(got.of(wire::Kind::credit).empty());
+}
+
+// A client that went over its bytes once was refused for ever after.
+TEST_F(FrontDoorTest, OneExcessDoesNotEndTheSession) {
+  (void)greet();
+  const std::string large(900'000, 'x');
+  std::size_t refused = 0;
+  for (int i = 0; i < 60; ++i) {
+    frame(ask(i % 100, "silence", 0, large));
+    refused += received().of(wire::Kind::error).size();
+  }
+  later(1100ms);
+  pass(node_);
+  (void)received();
+  frame(ask(1));
+  EXPECT_EQ(received().of(wire::Kind::reply).size(), 1U);
+  EXPECT_GT(refused, 0U);
+}
+
+TEST_F(FrontDoorTest, MalformedFramesAreAnsweredAndHarmless) {
+  frame("\xc1 nonsense");
+  EXPECT_EQ(received().of(wire::Kind::error).size(), 1U);
+  frame(ask(1));
+  EXPECT_EQ(received().of(wire::Kind::reply).size(), 1U);
+}
+
+TEST_F(FrontDoorTest, SilentClientsAreClosed) {
+  (void)greet();
+  later(9s);
+  pass(node_);
+  EXPECT_EQ(node_.plane->front().size(), 0U);
+  EXPECT_EQ(node_.wire.kicked.size(), 1U);
+}
+
+}  // namespace
+}  // namespace shardbus::runtime

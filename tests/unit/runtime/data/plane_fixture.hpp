@@ -1,0 +1,192 @@
+// A data plane without sockets: frames go into queues, and time is what the test says.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/hash.hpp"
+#include "runtime/data/data_plane.hpp"
+
+namespace shardbus::runtime {
+
+using namespace std::chrono_literals;
+
+inline constexpr std::uint32_t kShards = 4;
+
+inline NodeKey key_of(int number) {
+  return node_key("n" + std::to_string(number), 1);
+}
+inline NodeInfo info_of(int number) {
+  return {"n" + std::to_string(number), 1, key_of(number), "front", "peer", "gossip"};
+}
+
+class FakeWire final : public WirePort {
+ public:
+  bool send_front(std::uint32_t connection, bool, std::string_view frame) override {
+    front[connection].emplace_back(frame);
+    return true;
+  }
+  bool send_peer(std::uint32_t connection, std::string_view frame) override {
+    peer.emplace_back(connection, frame);
+    return true;
+  }
+  bool send_link(NodeKey node, std::string_view frame) override {
+    link.emplace_back(node, frame);
+    return true;
+  }
+  void open_link(const NodeInfo&) override {}
+  void close_link(NodeKey) override {}
+  void kick_front(std::uint32_t connection) override { kicked.push_back(connection); }
+
+  std::map<std::uint32_t, std::vector<std::string>> front;
+  std::deque<std::pair<std::uint32_t, std::string>> peer;  // answers on sessions that came in
+  std::deque<std::pair<NodeKey, std::string>> link;
+  std::vector<std::uint32_t> kicked;
+};
+
+class FakeListener final : public DataListener {
+ public:
+  void on_control(NodeKey, ControlMessage message) override { control.push_back(message); }
+  void on_traffic(NodeKey) override {}
+  void on_link_lost(NodeKey) override {}
+  void on_hosted_types(std::vector<HostedType> types) override { hosted = std::move(types); }
+  void on_admin(AdminCall) override {}
+  void log(LogLevel, std::string_view, std::string) override {}
+
+  std::vector<ControlMessage> control;
+  std::vector<HostedType> hosted;
+};
+
+// Answers of handlers go straight back into the plane.
+class PlaneMessenger final : public Messenger {
+ public:
+  Status tell(const Outgoing& message) override {
+    return plane->tell(message) == Errc::ok ? Status() : Status(Errc::overloaded);
+  }
+  void ask(const Outgoing& message, milliseconds timeout, ReplyCallback done) override {
+    plane->ask(message, timeout, std::move(done));
+  }
+  Result<std::string> ask_and_wait(const Outgoing&, milliseconds) override {
+    return Status(Errc::would_deadlock);
+  }
+  Status answer(const ReplyAddress& to, const ReplyView& reply) override {
+    plane->answer(to, reply);
+    return {};
+  }
+  DataPlane* plane = nullptr;
+};
+
+// Answers with its payload, or keeps silent for the method "silence".
+class Echo final : public Entity {
+ public:
+  void handle(Delivery& delivery) override {
+    if (!delivery.port.valid()) return;
+    if (delivery.method == "silence") return ports_.push_back(std::move(delivery.port));
+    (void)delivery.port.state()->answer({Errc::ok, {}, delivery.payload});
+  }
+
+ private:
+  std::vector<AnyReplyPort> ports_;  // one that is dropped answers by itself
+};
+
+struct Outcome {
+  int times = 0;
+  Errc error = Errc::ok;
+  std::string payload;
+};
+
+// One node and what goes in and out of it.
+struct TestNode {
+  explicit TestNode(int number, DataConfig config = {})
+      : messenger(std::make_shared<PlaneMessenger>()) {
+    config.self = info_of(number);
+    config.cluster = "test";
+    plane = std::make_unique<DataPlane>(config, wire, listener, messenger, nullptr);
+    messenger->plane = plane.get();
+  }
+  void host(const std::string& name) {
+    EntityType type;
+    type.name = name;
+    type.options.shard_count = kShards;
+    type.create = [](const Context&) { return std::make_unique<Echo>(); };
+    EXPECT_EQ(plane->host(std::move(type)), Errc::ok);
+  }
+  // Owns every shard of the type, and knows it.
+  void own(const std::string& name) {
+    const NodeKey self = plane->config().self.key;
+    for (std::uint32_t i = 0; i < kShards; ++i) {
+      plane->dispatch().on_region_command(self,
+                                          RehomeShard{{name, ShardId{i}}, kShards, generation()});
+    }
+    owner(name, self);
+  }
+  void owner(const std::string& name, NodeKey node) {
+    TypeTable rows{name, kShards, {}};
+    rows.entries.assign(kShards, TableEntry{node, generation()});
+    plane->dispatch().on_table({TableVersion{Term{1}, NodeKey{9}, 1}, {rows}});
+  }
+  static Generation generation() { return {Term{1}, NodeKey{9}, 1}; }
+
+  void ask(const Outgoing& message, milliseconds timeout, Outcome& outcome) {
+    plane->ask(message, timeout, [&outcome](const ReplyView& reply) {
+      ++outcome.times;
+      outcome.error = reply.error;
+      outcome.payload = std::string(reply.payload);
+    });
+  }
+
+  FakeWire wire;
+  FakeListener listener;
+  std::shared_ptr<PlaneMessenger> messenger;
+  std::unique_ptr<DataPlane> plane;
+};
+
+class PlaneTest : public testing::Test {
+ protected:
+  // One pass of the node.
+  template <class F>
+  void pass(TestNode& node, F&& body) {
+    node.plane->begin(now_);
+    body();
+    node.plane->end();
+  }
+  void pass(TestNode& node) {
+    pass(node, [] {});
+  }
+  void later(Duration time) { now_ += time; }
+
+  Time now_ = Time{} + 1h;
+};
+
+// All envelopes of some frames, with the bytes that they point into.
+class Envelopes {
+ public:
+  explicit Envelopes(std::vector<std::string> frames) : frames_(std::move(frames)) {
+    for (const std::string& frame : frames_) {
+      std::string_view rest = frame;
+      wire::Envelope envelope;
+      while (!rest.empty() && wire::next_envelope(rest, envelope) == Errc::ok) {
+        all.push_back(envelope);
+      }
+    }
+  }
+  [[nodiscard]] std::vector<wire::Envelope> of(wire::Kind kind) const {
+    std::vector<wire::Envelope> found;
+    for (const wire::Envelope& envelope : all) {
+      if (envelope.kind == kind) found.push_back(envelope);
+    }
+    return found;
+  }
+  std::vector<wire::Envelope> all;
+
+ private:
+  std::vector<std::string> frames_;
+};
+
+}  // namespace shardbus::runtime

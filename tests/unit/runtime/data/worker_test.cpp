@@ -1,0 +1,130 @@
+// Entities in an attached worker: asks are relayed, and its end is told at once.
+#include "plane_fixture.hpp"
+
+namespace shardbus::runtime {
+namespace {
+
+constexpr std::uint32_t kWorker = 3;
+
+class WorkerTest : public PlaneTest {
+ protected:
+  WorkerTest() : node_(1) {}
+  void frame(const std::string& bytes) {
+    pass(node_, [&] { node_.plane->front().on_frame(kWorker, false, bytes); });
+  }
+  void attach(std::uint64_t credit = 100) {
+    wire::Hello hello;
+    hello.role = wire::Role::worker;
+    hello.node.name = "w";
+    hello.sender = 77;
+    hello.types = {{"job", kShards}};
+    hello.credit = {credit, 1U << 20};
+    std::string bytes;
+    wire::encode(bytes, hello);
+    frame(bytes);
+    pass(node_, [&] { node_.own("job"); });
+    (void)received();
+  }
+  void ask(Outcome& outcome, milliseconds timeout = 1000ms) {
+    pass(node_, [&] { node_.ask({"job", "id", "do", "it"}, timeout, outcome); });
+  }
+  Envelopes received() { return Envelopes(std::exchange(node_.wire.front[kWorker], {})); }
+  void answer(const wire::Envelope& asked, std::string_view payload) {
+    std::string bytes;
+    wire::encode(bytes, wire::Reply{asked.message.correlation, 0, "", payload});
+    frame(bytes);
+  }
+  TestNode node_;
+};
+
+TEST_F(WorkerTest, AskIsRelayedAndAnswered) {
+  attach();
+  ASSERT_EQ(node_.listener.hosted.size(), 1U);
+  Outcome outcome;
+  ask(outcome);
+  const Envelopes got = received();
+  ASSERT_EQ(got.of(wire::Kind::ask).size(), 1U);
+  EXPECT_EQ(got.all[0].message.payload, "it");
+  answer(got.all[0], "done");
+  EXPECT_EQ(outcome.times, 1);
+  EXPECT_EQ(outcome.payload, "done");
+  EXPECT_EQ(node_.plane->status().pending_asks, 0U);
+}
+
+TEST_F(WorkerTest, ItsEndIsUnknownOutcomeAtOnce) {
+  attach();
+  Outcome outcome;
+  ask(outcome);
+  std::string bytes;
+  wire::encode_empty(bytes, wire::Kind::goodbye);
+  frame(bytes);
+  EXPECT_EQ(outcome.times, 1);
+  EXPECT_EQ(outcome.error, Errc::unknown_outcome);
+}
+
+TEST_F(WorkerTest, WithoutCreditMessagesWait) {
+  attach(1);
+  Outcome first;
+  Outcome second;
+  ask(first);
+  ask(second);
+  EXPECT_EQ(received().of(wire::Kind::ask).size(), 1U);
+  std::string bytes;
+  wire::encode(bytes, wire::Credit{2, 1U << 20});
+  frame(bytes);
+  EXPECT_EQ(received().of(wire::Kind::ask).size(), 1U);
+}
+
+TEST_F(WorkerTest, WhatItNeverGotGoesToTheNextOne) {
+  attach(0);
+  Outcome outcome;
+  ask(outcome);
+  std::string bytes;
+  wire::encode_empty(bytes, wire::Kind::goodbye);
+  frame(bytes);
+  EXPECT_EQ(outcome.times, 0);
+  attach();
+  ask(outcome);  // a second ask, to see both
+  EXPECT_EQ(outcome.times, 0);
+}
+
+// The ask and its relay have one deadline; their slots were once freed twice when both expired.
+TEST_F(WorkerTest, TimeoutOfARelayedAskEndsBothOnce) {
+  attach();
+  std::vector<Outcome> outcomes(20);
+  for (Outcome& outcome : outcomes) ask(outcome, 100ms);
+  later(200ms);
+  pass(node_);
+  for (const Outcome& outcome : outcomes) {
+    EXPECT_EQ(outcome.times, 1);
+    EXPECT_EQ(outcome.error, Errc::timeout);
+  }
+  EXPECT_EQ(node_.plane->status().pending_asks, 0U);
+  (void)received();
+  // The slots are sound: each ask gets its own answer.
+  std::vector<Outcome> again(20);
+  for (Outcome& outcome : again) ask(outcome);
+  const Envelopes got = received();
+  const auto asks = got.of(wire::Kind::ask);
+  ASSERT_EQ(asks.size(), 20U);
+  for (std::size_t i = 0; i < asks.size(); ++i) answer(asks[i], std::to_string(i));
+  for (std::size_t i = 0; i < again.size(); ++i) {
+    EXPECT_EQ(again[i].times, 1);
+    EXPECT_EQ(again[i].payload, std::to_string(i));
+  }
+}
+
+TEST_F(WorkerTest, NoWorkerLeftIsNoSuchTypeAfterTheWait) {
+  attach();
+  std::string bytes;
+  wire::encode_empty(bytes, wire::Kind::goodbye);
+  frame(bytes);
+  Outcome outcome;
+  ask(outcome, 5000ms);
+  later(2100ms);
+  pass(node_);
+  EXPECT_EQ(outcome.error, Errc::no_such_type);
+}
+
+}  // namespace
+}  // namespace shardbus::runtime
