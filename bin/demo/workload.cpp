@@ -25,6 +25,7 @@ struct Workload::Plan {
   std::uint32_t slot = 0;
   std::size_t entity = 0;
   bool tell_first = false;
+  std::shared_ptr<shardbus::Messenger> via;
 };
 
 Workload::Workload(const Ways& ways, std::vector<Entity>& entities, std::uint32_t window)
@@ -88,9 +89,21 @@ void Workload::kill_is_sent() {
   unanswered_ = entities_.size();
 }
 
-void Workload::death_is_confirmed() {
-  const std::lock_guard lock(mutex_);
-  death_.confirmed = steady_clock::now();
+void Workload::death_is_confirmed(std::shared_ptr<shardbus::Messenger> other_way) {
+  std::size_t lane = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    lane = death_.lane;
+    lanes_[lane].via = std::move(other_way);
+    death_.confirmed = steady_clock::now();
+  }
+  refill(lane);
+}
+
+bool Workload::waits_for_a_way(const Lane& lane) const {
+  return death_.lane < lanes_.size() && &lane == &lanes_[death_.lane] &&
+         death_.sent != steady_clock::time_point::max() &&
+         death_.confirmed == steady_clock::time_point::max();
 }
 
 // Tells and asks of a lane, until its window is full. A callback may come inside of ask(), and then
@@ -115,11 +128,12 @@ void Workload::refill(std::size_t index) {
 }
 
 bool Workload::plan(Lane& lane, Plan& plan) {
-  if (stopping_ || lane.free.empty()) return false;
+  if (stopping_ || lane.free.empty() || waits_for_a_way(lane)) return false;
   plan.slot = lane.free.back();
   lane.free.pop_back();
   plan.entity = next_entity();
   plan.tell_first = random_ % 8 == 0;
+  plan.via = lane.via;
   lane.slots[plan.slot] = {plan.entity, steady_clock::now()};
   ++lane.report.asks;
   ++in_flight_;
@@ -145,7 +159,7 @@ std::size_t Workload::next_entity() {
 void Workload::send(std::size_t index, const Plan& plan) {
   Lane& lane = lanes_[index];
   Entity& entity = entities_[plan.entity];
-  const shardbus::EntityRef to(lane.via, entity.kind->type, entity.id);
+  const shardbus::EntityRef to(plan.via, entity.kind->type, entity.id);
   if (plan.tell_first) {
     const bool told = to.tell(entity.kind->add, Add{kTellAmount}).ok();
     const std::lock_guard lock(mutex_);

@@ -59,7 +59,8 @@ class Workload {
   void will_die(std::string node, std::size_t lane);
   // Notes the death for the record; the load goes on. From tick().
   void kill_is_sent();
-  void death_is_confirmed();
+  // The lane of the dead broker goes on by another way.
+  void death_is_confirmed(std::shared_ptr<shardbus::Messenger> other_way);
   [[nodiscard]] const Death& death() const { return death_; }
 
  private:
@@ -77,6 +78,8 @@ class Workload {
   struct Plan;
 
   void refill(std::size_t lane);
+  // Its broker was killed: what it sent now would be held by its client until the deadline.
+  [[nodiscard]] bool waits_for_a_way(const Lane& lane) const;
   bool plan(Lane& lane, Plan& plan);
   std::size_t next_entity();
   void send(std::size_t lane, const Plan& plan);

@@ -27,10 +27,13 @@ class Account {
  public:
   // Both answer the new balance.
   std::uint64_t handle(const Deposit& deposit) { return balance_ += deposit.amount; }
-  std::uint64_t handle(const Withdraw& withdraw) {
-    // What a handler throws is the error `handler_failed` with this text at the asker.
-    if (withdraw.amount > balance_) throw std::runtime_error("the balance is too low");
-    return balance_ -= withdraw.amount;
+  void handle(const Withdraw& withdraw, shardbus::ReplyPort<std::uint64_t> asker) {
+    // A refusal is an answer. An exception would be a fault: the entity would begin anew.
+    if (withdraw.amount > balance_) {
+      (void)asker.fail(shardbus::Errc::handler_failed, "the balance is too low");
+    } else {
+      (void)asker.answer(balance_ -= withdraw.amount);
+    }
   }
   std::uint64_t handle(const Balance&) { return balance_; }
 

@@ -91,8 +91,8 @@ Measured measure(const Cluster& cluster, const Arguments& arguments) {
   return measured;
 }
 
-double rounded(double value, double step) {
-  return std::round(value / step) * step;
+double rounded(double value, double steps_per_unit) {
+  return std::round(value * steps_per_unit) / steps_per_unit;
 }
 
 Json to_json(const Measured& measured, const Arguments& arguments, std::size_t senders) {
@@ -100,30 +100,29 @@ Json to_json(const Measured& measured, const Arguments& arguments, std::size_t s
   const auto asks = static_cast<double>(tally.asks);
   const double wall_ns = static_cast<double>(measured.wall.count());
   const auto us = [&](double share) {
-    return rounded(static_cast<double>(tally.latency_ns.quantile(share)) / 1e3, 0.1);
+    return rounded(static_cast<double>(tally.latency_ns.quantile(share)) / 1e3, 10);
   };
-  return {
-      {"bench", "throughput"},
-      {"layout", arguments.layout},
-      {"route", arguments.layout == "processes" ? arguments.route : "node"},
-      {"nodes", arguments.nodes},
-      {"senders", senders},
-      {"entities", arguments.entities},
-      {"window", arguments.window},
-      {"payload", std::max(arguments.payload, sizeof(Stamp))},
-      {"workers", arguments.workers},
-      {"asks", tally.asks},
-      {"replies", tally.replies},
-      {"errors", tally.errors},
-      {"duplicates", tally.duplicates},
-      {"out_of_order", tally.out_of_order},
-      {"wall_ms", rounded(wall_ns / 1e6, 0.1)},
-      {"asks_per_s", std::round(asks / (wall_ns / 1e9))},
-      {"cpu_us_per_ask", rounded(static_cast<double>(measured.cpu.count()) / 1e3 / asks, 0.001)},
-      {"p50_us", us(0.5)},
-      {"p99_us", us(0.99)},
-      {"max_us", rounded(static_cast<double>(tally.latency_ns.max()) / 1e3, 0.1)},
-      {"rss_mb", rounded(static_cast<double>(measured.resident) / 1048576.0, 0.1)}};
+  return {{"bench", "throughput"},
+          {"layout", arguments.layout},
+          {"route", arguments.layout == "processes" ? arguments.route : "node"},
+          {"nodes", arguments.nodes},
+          {"senders", senders},
+          {"entities", arguments.entities},
+          {"window", arguments.window},
+          {"payload", std::max(arguments.payload, sizeof(Stamp))},
+          {"workers", arguments.workers},
+          {"asks", tally.asks},
+          {"replies", tally.replies},
+          {"errors", tally.errors},
+          {"duplicates", tally.duplicates},
+          {"out_of_order", tally.out_of_order},
+          {"wall_ms", rounded(wall_ns / 1e6, 10)},
+          {"asks_per_s", std::round(asks / (wall_ns / 1e9))},
+          {"cpu_us_per_ask", rounded(static_cast<double>(measured.cpu.count()) / 1e3 / asks, 1000)},
+          {"p50_us", us(0.5)},
+          {"p99_us", us(0.99)},
+          {"max_us", rounded(static_cast<double>(tally.latency_ns.max()) / 1e3, 10)},
+          {"rss_mb", rounded(static_cast<double>(measured.resident) / 1048576.0, 10)}};
 }
 
 std::string render(const Json& result) {

@@ -10,6 +10,7 @@ import time
 from typing import Callable, Optional, Sequence
 
 import zmq
+from zmq.utils.monitor import recv_monitor_message
 
 from .error_table import Stopped, Unreachable
 from .session import Session
@@ -20,6 +21,8 @@ MAX_MESSAGE_BYTES = 2 << 20
 DRAIN_MESSAGES = 1000  # at a time, so that sending and timers have their turn
 LINGER_MS = 1000
 IDLE_WAIT = 60.0
+# A connection ended, or an attempt to make one failed.
+BROKEN = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED
 
 
 class Link(threading.Thread):
@@ -45,6 +48,7 @@ class Link(threading.Thread):
         self._context = zmq.Context()  # of our own: a shared one could be terminated by others
         self._poller = zmq.Poller()
         self._socket: Optional[zmq.Socket] = None
+        self._monitor: Optional[zmq.Socket] = None
 
     # --- from any thread ---
 
@@ -101,10 +105,13 @@ class Link(threading.Thread):
         if self._wake_in.fileno() in ready:
             self._wake_in.recv(4096)
         self._awake.clear()
-        if self._socket in ready:
+        broken = self._monitor in ready and self._take_events()
+        if self._socket in ready or broken:
             self._drain()
         self._run_calls()
         now = time.monotonic()
+        if broken:
+            self.session.disconnected(now)
         self.session.tick(now)
         if self.session.rebuild_at is not None and now >= self.session.rebuild_at:
             self._rebuild(now)
@@ -136,6 +143,18 @@ class Link(threading.Thread):
                 return
             self.session.receive(parts, time.monotonic())
 
+    def _take_events(self) -> bool:
+        """Reads what happened to the connection; whether it broke or was refused.
+
+        libzmq reconnects by itself, which would hide that a session is over; without this, only
+        silence would show it, many seconds later.
+        """
+        broken = False
+        while self._monitor.poll(0):
+            event = recv_monitor_message(self._monitor)["event"]
+            broken = broken or event & BROKEN != 0
+        return broken
+
     def _run_calls(self) -> None:
         while self._calls:
             try:
@@ -163,12 +182,16 @@ class Link(threading.Thread):
         self._socket.setsockopt(zmq.LINGER, LINGER_MS)
         self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)
         self._socket.setsockopt(zmq.RCVHWM, 0)
+        self._monitor = self._socket.get_monitor_socket(BROKEN)
         self._socket.connect(address)
         self._poller.register(self._socket, zmq.POLLIN)
+        self._poller.register(self._monitor, zmq.POLLIN)
         self.session.connected(now)
 
     def _close_socket(self, linger_ms: int) -> None:
         if self._socket is not None:
             self._poller.unregister(self._socket)
+            self._poller.unregister(self._monitor)
+            self._socket.disable_monitor()
             self._socket.close(linger=linger_ms)
-            self._socket = None
+            self._socket = self._monitor = None

@@ -163,6 +163,14 @@ class Session:
         self.rebuild_at = None
         self._greet(now)
 
+    def disconnected(self, now: float) -> None:
+        """The connection broke, or none could be made: go on with another socket."""
+        if self.state == "open":
+            self._lose("the connection broke")
+            self._close(now)
+        elif self.state == "greeting":
+            self._close(now + RECONNECT_PAUSE)
+
     def tick(self, now: float) -> None:
         slept = now - self._ticked_at
         self._ticked_at = now

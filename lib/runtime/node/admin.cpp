@@ -184,7 +184,7 @@ void AdminAnswers::members() {
   out_.array(status.members.size());
   for (const auto& member : status.members) {
     const NodeInfo& node = member.member.node;
-    out_.map(12);
+    out_.map(13);
     out_.entry("name", node.name);
     out_.entry("key", node.key.value);
     out_.entry("incarnation", node.incarnation);
@@ -197,6 +197,7 @@ void AdminAnswers::members() {
     out_.entry("gossip", node.gossip);
     out_.entry("oldest", member.member.age == oldest);
     out_.entry("coordinator", node.key == status.coordinator);
+    out_.entry("self", node.key == status.self.key);
   }
 }
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 import shardbus
@@ -202,3 +203,24 @@ def test_asyncio(broker):
             assert await echo.ask("any", "still here") == "still here"
 
     asyncio.run(scenario())
+
+
+def test_a_broken_connection_ends_asks_at_once_and_the_next_address_is_used():
+    # No pings: silence would never show it.
+    with FakeBroker(ping_ms=0) as second:
+        with FakeBroker(ping_ms=0) as first:
+            with shardbus.connect([first.address, second.address]) as bus:
+                future = bus.entity("echo", "e").ask_future("never", timeout=60)
+                first.wait_until(lambda: first.seen[ASK] == 1)
+                first.vanish()
+                assert isinstance(future.exception(5), shardbus.UnknownOutcome)
+                assert bus.entity("counter", "c").ask("add", {"amount": 1}, timeout=5) == 1
+                assert second.welcomed == 1
+
+
+def test_a_refused_address_is_passed_over_at_once():
+    with FakeBroker() as broker:
+        begin = time.monotonic()
+        with shardbus.connect(["tcp://127.0.0.1:1", broker.address]) as bus:
+            assert bus.entity("counter", "c").ask("get") == 0
+        assert time.monotonic() - begin < 2

@@ -73,9 +73,8 @@ class FakeBroker(threading.Thread):
         return self
 
     def __exit__(self, *_):
-        self.do(lambda: setattr(self, "_running", False))
-        self.join()
-        self._router.close()
+        if self.is_alive():
+            self.vanish()
         self._wake.close()
         self._context.term()
 
@@ -96,6 +95,12 @@ class FakeBroker(threading.Thread):
     def forget_sessions(self):
         """As after a restart: nobody has a session any more."""
         self.do(self._sessions.clear)
+
+    def vanish(self):
+        """As a killed process: every connection breaks, and the port refuses new ones."""
+        self.do(lambda: setattr(self, "_running", False))
+        self.join()
+        self._router.close()
 
     def say_goodbye(self):
         def run():
