@@ -69,7 +69,10 @@ class PendingAsks {
   void expire(Time now, Done done) {
     expired_.clear();
     deadlines_.expire(now, expired_);
-    for (const std::uint32_t index : expired_) done(*take(index));
+    for (const std::uint32_t index : expired_) {
+      // `done` may have closed another one that expired too, and its slot may be open anew.
+      if (slots_[index].open && slots_[index].ask.deadline <= now) done(*take(index));
+    }
   }
 
   // Takes every ask for which `matches` holds, in the order of slots.
