@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/ids.hpp"
+#include "base/time.hpp"
 #include "transport/zmq.hpp"
 
 namespace shardbus::transport {
@@ -17,6 +18,10 @@ class GossipSockets {
 
   void connect(NodeKey node, const std::string& endpoint);
   void disconnect(NodeKey node);
+  // A digest of the node arrived.
+  void heard(NodeKey node, Time now);
+  // Connects anew to nodes that were silent for long: after a failed handshake nothing else does.
+  void revive(Time now, Duration silence);
   void publish(std::string_view frame) { (void)pub_.send(frame); }
   // False: nothing there. Messages of several frames are dropped.
   bool receive(Frame& frame);
@@ -34,7 +39,11 @@ class GossipSockets {
   Socket pub_;
   Socket sub_;
   std::string endpoint_;
-  std::map<NodeKey, std::string> connected_;
+  struct Connected {
+    std::string endpoint;
+    Time alive{};  // last connect or digest
+  };
+  std::map<NodeKey, Connected> connected_;
 };
 
 }  // namespace shardbus::transport

@@ -1,5 +1,7 @@
 #include "transport/router.hpp"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -114,6 +116,18 @@ void Router::kick(std::uint32_t connection) {
   if (pinned < 0) return;
   if (inode_of(pinned) == source.inode) shutdown(pinned, SHUT_RDWR);
   ::close(pinned);
+}
+
+bool Router::is_gone(std::uint32_t connection) const {
+  const auto found = sources_.find(connection);
+  if (found == sources_.end()) return true;
+  const Source& source = found->second;
+  if (source.inode == 0) return false;
+  if (inode_of(source.descriptor) != source.inode) return true;
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (getsockopt(source.descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+  return info.tcpi_state != TCP_ESTABLISHED;
 }
 
 }  // namespace shardbus::transport

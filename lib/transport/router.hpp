@@ -32,6 +32,8 @@ class Router {
   bool send(std::uint32_t connection, bool delimited, std::string_view frame);
   // Cuts the TCP connection of a peer that has sent something.
   void kick(std::uint32_t connection);
+  // Whether the TCP connection of a peer that has sent something is at its end.
+  [[nodiscard]] bool is_gone(std::uint32_t connection) const;
   void close() { socket_.close(); }
   [[nodiscard]] std::string endpoint() const { return endpoint_; }
   [[nodiscard]] bool readable() const { return socket_.readable(); }

@@ -1,9 +1,11 @@
 """A client and a worker written from PROTOCOL.md alone: pyzmq and msgpack, no package of ours.
 
-usage: raw_client.py ADDRESS
+usage: raw_client.py ADDRESS [ADDRESS_OF_THE_WORKER]
+       raw_client.py worker ADDRESS TYPE
 
-Against one node it asks the entity type `counter`, calls without a session, uses a REQ socket,
-hosts the type `raw` and asks that. Prints one line per step; exit code 0 if all went as documented.
+Against one node, or two of one cluster, it asks the entity type `counter`, calls without a session,
+uses a REQ socket, hosts the type `raw` and asks that. Prints one line per step; exit code 0 if all
+went as documented. As a worker it hosts TYPE until it is killed; `hang` gets no answer from it.
 """
 
 import random
@@ -166,8 +168,33 @@ def host_a_type(context, address, peer):
     say("a worker: 40 asks through its credit, and an error")
 
 
+def run_worker(address, type_name):
+    worker = Peer(zmq.Context(), address)
+    worker.greet("worker", types=[[type_name, 16]], credit=[64, 1 << 22])
+    print("hosting", flush=True)
+    finished = 0
+    while True:
+        if not worker.socket.poll(1000):
+            worker.send(PING, 0, None)
+            continue
+        kind, _, correlation, *rest = unpack(worker.socket.recv())
+        if kind == PING:
+            worker.send(PONG, 0, None)
+        elif kind == RELEASE:
+            worker.send(RELEASED, 0, None, *rest[:2], [])
+        elif kind in (TELL, ASK):
+            finished += 1
+            worker.send(CREDIT, 0, None, finished + 64, (finished + 64) * 65536)
+            if rest[2] == "hang":
+                print("hanging", flush=True)
+            elif kind == ASK:
+                worker.send(REPLY, 0, correlation, pack([address, rest[1].decode()]))
+
+
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) == 4 and sys.argv[1] == "worker":
+        return run_worker(*sys.argv[2:])
+    if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
     address = sys.argv[1]
     entity = f"raw-{random.randint(0, 2**53)}"
@@ -176,7 +203,7 @@ def main():
     without_session(context, address, entity)
     request_socket(context, address, entity)
     greeted_without_session(context, address)
-    host_a_type(context, address, client(context, address, entity))
+    host_a_type(context, sys.argv[-1], client(context, address, entity))
     context.destroy()
 
 

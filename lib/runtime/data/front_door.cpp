@@ -15,7 +15,16 @@ constexpr std::uint32_t kStrikesMax = 1000;
 constexpr std::uint32_t kBadFramesMax = 16;
 constexpr Duration kTableDelay = std::chrono::milliseconds(10);
 constexpr Duration kImplicitIdle = std::chrono::seconds(60);
+constexpr Duration kLastWords = milliseconds(100);  // so that NO_SESSION arrives before the cut
+constexpr Duration kBacklogPatience = milliseconds(5);
+constexpr Duration kSweep = milliseconds(100);
+constexpr Duration kRetry = milliseconds(10);
 constexpr milliseconds kLongestAsk{wire::kTimeLeftMsMax};
+
+bool only_workers_send(wire::Kind kind) {
+  return kind == wire::Kind::reply || kind == wire::Kind::error || kind == wire::Kind::released ||
+         kind == wire::Kind::offer;
+}
 
 }  // namespace
 
@@ -43,16 +52,31 @@ void FrontDoor::on_frame(std::uint32_t connection, bool delimited, std::string_v
       }
       continue;
     }
-    context_.count(outcome == Errc::unknown_kind ? Count::unknown_kinds : Count::malformed_frames);
-    wire::Reply reply{envelope.correlation, static_cast<std::uint16_t>(outcome), "", {}};
-    if (outcome == Errc::malformed || outcome == Errc::ok) {
-      reply = {{}, static_cast<std::uint16_t>(Errc::malformed), "not a valid envelope", {}};
-      frame = {};
-    }
-    std::string answer;
-    wire::encode(answer, reply);
-    send_now(connection, delimited, answer);
+    if (outcome == Errc::ok || outcome == Errc::malformed) frame = {};
+    refuse_bytes(connection, delimited, session, envelope, outcome);
   }
+}
+
+// `outcome`: why the envelope cannot be taken; ok where its frame has too many.
+void FrontDoor::refuse_bytes(std::uint32_t connection, bool delimited, FrontSession* session,
+                             const wire::Envelope& envelope, Errc outcome) {
+  wire::Correlation to = envelope.correlation;
+  if (outcome == Errc::unknown_kind) {
+    context_.count(Count::unknown_kinds);
+    if (to.none()) return;
+  } else {
+    context_.count(Count::malformed_frames);
+  }
+  std::string_view text;
+  if (outcome == Errc::ok || outcome == Errc::malformed) {
+    if (outcome == Errc::ok || envelope.kind != wire::Kind::ask) to = {};
+    outcome = Errc::malformed;
+    text = "not a valid envelope";
+  }
+  if (session != nullptr) return send_error(*session, to, outcome, text);
+  std::string answer;
+  wire::encode(answer, wire::Reply{to, static_cast<std::uint16_t>(outcome), text, {}});
+  send_now(connection, delimited, answer);
 }
 
 void FrontDoor::on_bad_frame(std::uint32_t connection, std::size_t frames) {
@@ -113,6 +137,10 @@ void FrontDoor::on_stranger(std::uint32_t connection, bool delimited, FrontSessi
 }
 
 void FrontDoor::on_session_envelope(FrontSession*& session, const wire::Envelope& envelope) {
+  if (session->role != wire::Role::worker && only_workers_send(envelope.kind)) {
+    return send_error(*session, envelope.correlation, Errc::not_authorised,
+                      "this kind is for workers");
+  }
   switch (envelope.kind) {
     case wire::Kind::tell:
     case wire::Kind::ask:
@@ -120,11 +148,9 @@ void FrontDoor::on_session_envelope(FrontSession*& session, const wire::Envelope
     case wire::Kind::reply:
     case wire::Kind::error: {
       const wire::Reply& reply = envelope.reply;
-      if (session->role != wire::Role::worker || !reply.correlation.is_port()) {
-        return context_.count(Count::late_answers);
-      }
       (void)session->credit.receive(envelope.raw.size());
-      renew_credit(*session);
+      (void)begin(*session);  // for its credit
+      if (!reply.correlation.is_port()) return context_.count(Count::late_answers);
       return context_.dispatch->answer(reply.correlation.node, reply.correlation.slot,
                                        {static_cast<Errc>(reply.code), reply.text, reply.payload});
     }
@@ -153,7 +179,6 @@ void FrontDoor::on_session_envelope(FrontSession*& session, const wire::Envelope
     case wire::Kind::offer: {
       std::vector<HostedType> types;
       if (wire::decode_offer(envelope, types) != Errc::ok) break;
-      if (session->role != wire::Role::worker) break;
       return context_.hosts->add_worker(session->number, session->label, types);
     }
     case wire::Kind::goodbye:
@@ -190,7 +215,8 @@ bool FrontDoor::over_credit(FrontSession*& session, const wire::Envelope& envelo
     wire::encode_no_session(frame, static_cast<std::uint16_t>(Errc::overloaded),
                             "the session went over its credit again and again");
     send_now(session->connection, session->delimited, frame);
-    close(*session, true);
+    kicks_.emplace_back(context_.now + kLastWords, session->connection);
+    close(*session, false);
     session = nullptr;
     return true;
   }
@@ -200,20 +226,27 @@ bool FrontDoor::over_credit(FrontSession*& session, const wire::Envelope& envelo
 }
 
 // Asks that are still open keep their share of the window, which bounds what one client has here.
-void FrontDoor::renew_credit(FrontSession& session) {
-  if (session.implicit || !session.credit.due(session.in_flight)) return;
+// Only at the end of a pass, and later while input is left: what waits in the socket was sent on
+// the credit of before. Renewed with every envelope, credit would never refuse a flood. False:
+// later.
+bool FrontDoor::renew_credit(FrontSession& session) {
+  if (session.implicit || !session.credit.due(session.in_flight)) return true;
+  if (!session.unsent.empty()) return false;  // who does not read gets nothing more to ask
+  if (backlog_ && context_.now - session.renewed < kBacklogPatience) return false;
+  session.renewed = context_.now;
   session.credit.renew(session.in_flight);
-  (void)begin(session);
   wire::encode(session.batch,
                wire::Credit{session.credit.told_envelopes(), session.credit.told_bytes()});
   commit(session);
+  return true;
 }
 
 void FrontDoor::on_message(FrontSession*& session, const wire::Envelope& envelope) {
   const wire::Message& message = envelope.message;
   if (over_credit(session, envelope)) return;
-  renew_credit(*session);
-  if (message.correlation.is_port()) {
+  (void)begin(*session);  // for its credit
+  const bool ask = message.kind == wire::Kind::ask;
+  if (message.correlation.is_port() || (ask && message.correlation.none())) {
     return send_error(*session, message.correlation, Errc::malformed,
                       "a client's correlation is an integer, a string or bytes");
   }
@@ -328,7 +361,15 @@ void FrontDoor::on_hello(std::uint32_t connection, bool delimited, FrontSession*
     context_.count(Count::refused_sessions);
     return refuse(Errc::busy, "sessions are at their limit", 1000);
   }
-  if (session != nullptr) close(*session, false);  // a repeated HELLO starts over
+  if (session != nullptr && !session->implicit && hello.sender != 0 &&
+      session->sender == hello.sender && session->role == hello.role) {
+    return welcome(*session);  // a repeated HELLO
+  }
+  if (hello.role == wire::Role::worker) {
+    const std::string mismatch = context_.hosts->mismatch(hello.types);
+    if (!mismatch.empty()) return refuse(Errc::config_mismatch, mismatch, 0);
+  }
+  if (session != nullptr) close(*session, false);  // another one begins
   session = &open(connection, delimited);
   session->role = hello.role;
   session->sender = hello.sender;
@@ -395,7 +436,6 @@ void FrontDoor::answer(std::uint64_t number, std::string_view opaque, const Repl
                                            reply.text,
                                            reply.payload});
   commit(*session);
-  renew_credit(*session);
 }
 
 void FrontDoor::send_error(FrontSession& session, const wire::Correlation& correlation, Errc code,
@@ -473,13 +513,18 @@ void FrontDoor::send_now(std::uint32_t connection, bool delimited, const std::st
 }
 
 void FrontDoor::flush() {
+  std::vector<std::uint64_t> later;
   for (std::size_t i = 0; i < dirty_.size(); ++i) {
     const auto found = by_number_.find(dirty_[i]);
     if (found == by_number_.end()) continue;
-    found->second->dirty = false;
-    flush_session(*found->second);
+    FrontSession& session = *found->second;
+    const bool renewed = renew_credit(session);
+    flush_session(session);
+    session.dirty = !renewed || !session.unsent.empty();
+    if (session.dirty) later.push_back(session.number);
   }
-  dirty_.clear();
+  dirty_ = std::move(later);
+  retry_ = dirty_.empty() ? kNever : context_.now + kRetry;
 }
 
 void FrontDoor::tick() {
@@ -489,19 +534,25 @@ void FrontDoor::tick() {
       if (session->wants_table) send_table(*session);
     }
   }
+  while (!kicks_.empty() && kicks_.front().first <= context_.now) {
+    context_.wire->kick_front(kicks_.front().second);
+    kicks_.pop_front();
+  }
   if (next_sweep_ > context_.now) return;
-  next_sweep_ = context_.now + context_.config.ping_interval / 4;
+  next_sweep_ = context_.now + std::min<Duration>(kSweep, context_.config.ping_interval / 4);
   std::vector<FrontSession*> gone;
   for (auto& [number, session] : by_number_) {
-    if (!session->unsent.empty()) flush_session(*session);
     const Duration patience = session->implicit ? kImplicitIdle : 4 * context_.config.ping_interval;
     const bool silent = context_.now - session->heard > patience && session->in_flight == 0;
     const bool deaf = session->unsent_bytes > kUnsentBytesMax;
-    if (silent || deaf ||
-        (session->role == wire::Role::worker && context_.now - session->heard > patience)) {
-      context_.listener->log(
-          LogLevel::info, "front.closed",
-          "client=" + session->label + (deaf ? " reason=does_not_read" : " reason=silent"));
+    if (deaf) context_.count(Count::kicked);
+    // Asks wait for a worker: ZeroMQ tells nobody that a peer of a ROUTER is gone.
+    const bool worker = session->role == wire::Role::worker;
+    const bool cut = worker && context_.wire->front_is_gone(session->connection);
+    if (silent || deaf || cut || (worker && context_.now - session->heard > patience)) {
+      const char* reason = deaf ? "does_not_read" : cut ? "disconnected" : "silent";
+      context_.listener->log(LogLevel::info, "front.closed",
+                             "client=" + session->label + " reason=" + reason);
       gone.push_back(session);
     }
   }
@@ -509,7 +560,8 @@ void FrontDoor::tick() {
 }
 
 Time FrontDoor::next_deadline() const {
-  return std::min(table_due_, by_number_.empty() ? kNever : next_sweep_);
+  const Time kick = kicks_.empty() ? kNever : kicks_.front().first;
+  return std::min({table_due_, kick, retry_, by_number_.empty() ? kNever : next_sweep_});
 }
 
 }  // namespace shardbus::runtime

@@ -41,6 +41,7 @@ struct FrontSession {
   std::deque<std::string> unsent;  // frames that the socket did not take
   std::size_t unsent_bytes = 0;
   Time heard{};
+  Time renewed{};  // its credit
 };
 
 class FrontDoor {
@@ -51,6 +52,8 @@ class FrontDoor {
   void on_frame(std::uint32_t connection, bool delimited, std::string_view frame);
   // A message of a shape that the protocol does not know: `frames` says how many frames it had.
   void on_bad_frame(std::uint32_t connection, std::size_t frames);
+  // Whether this pass leaves messages in the socket.
+  void set_backlog(bool backlog) { backlog_ = backlog; }
 
   // --- from the rest of the data plane ---
   void answer(std::uint64_t session, std::string_view opaque, const ReplyView& reply);
@@ -70,6 +73,8 @@ class FrontDoor {
   void on_envelope(std::uint32_t connection, bool delimited, FrontSession*& session,
                    const wire::Envelope& envelope);
   void on_session_envelope(FrontSession*& session, const wire::Envelope& envelope);
+  void refuse_bytes(std::uint32_t connection, bool delimited, FrontSession* session,
+                    const wire::Envelope& envelope, Errc outcome);
   void on_stranger(std::uint32_t connection, bool delimited, FrontSession*& session,
                    const wire::Envelope& envelope);
   void on_hello(std::uint32_t connection, bool delimited, FrontSession*& session,
@@ -79,7 +84,7 @@ class FrontDoor {
   void dispatch_tell(FrontSession& session, const wire::Message& message, wire::Moved* moved);
   void dispatch_ask(FrontSession& session, const wire::Message& message, wire::Moved* moved);
   bool over_credit(FrontSession*& session, const wire::Envelope& envelope);
-  void renew_credit(FrontSession& session);
+  bool renew_credit(FrontSession& session);
   FrontSession& open(std::uint32_t connection, bool delimited);
   void close(FrontSession& session, bool kick);
   void welcome(FrontSession& session);
@@ -99,6 +104,9 @@ class FrontDoor {
   FrontSession* last_ = nullptr;
   std::vector<std::uint64_t> dirty_;
   std::unordered_map<std::uint32_t, std::uint32_t> offenders_;  // bad frames per connection
+  std::deque<std::pair<Time, std::uint32_t>> kicks_;            // connections to be cut
+  bool backlog_ = false;
+  Time retry_ = kNever;
   Time table_due_ = kNever;
   Time next_sweep_{};
 };

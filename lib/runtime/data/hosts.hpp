@@ -48,6 +48,7 @@ class Hosts {
   void restore(Type& type, ShardId shard, core::SavedEntity entity);
 
   // --- workers, by session number ---
+  [[nodiscard]] std::string mismatch(const std::vector<HostedType>& types) const;
   void add_worker(std::uint64_t session, const std::string& label,
                   const std::vector<HostedType>& types);
   void remove_worker(std::uint64_t session);
@@ -104,11 +105,15 @@ class Hosts {
     std::deque<Waiting> orphans;           // no host at the moment
     std::vector<std::pair<ShardId, core::SavedEntity>> orphan_states;
   };
+  struct Releasing {
+    Time since{};
+    std::vector<core::SavedEntity> states;  // of the parts that came so far
+  };
   struct Worker {
     std::string label;
     std::vector<std::uint32_t> types;
     std::deque<std::pair<std::uint32_t, Waiting>> waiting;  // type, message: for credit
-    std::map<std::pair<std::uint32_t, std::uint32_t>, Time> releasing;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, Releasing> releasing;
   };
   struct Ready {
     std::uint32_t type = 0;

@@ -15,6 +15,21 @@ NodeKey worker_key(std::uint64_t session) {
 
 }  // namespace
 
+// Says which of the types has another shard count here; empty: none.
+std::string Hosts::mismatch(const std::vector<HostedType>& types) const {
+  for (const HostedType& offered : types) {
+    if (offered.name.starts_with('$')) return "the type " + offered.name + " is reserved";
+    const Type* type = context_.dispatch->find_type(offered.name);
+    if (type == nullptr || type->shard_count == offered.shard_count) continue;
+    const std::string text = "type " + offered.name + " has " + std::to_string(type->shard_count) +
+                             " shards in this cluster, the worker offers " +
+                             std::to_string(offered.shard_count);
+    context_.listener->log(LogLevel::error, "worker.config_mismatch", text);
+    return text;
+  }
+  return {};
+}
+
 void Hosts::add_worker(std::uint64_t session, const std::string& label,
                        const std::vector<HostedType>& types) {
   Worker& worker = workers_[session];
@@ -22,17 +37,9 @@ void Hosts::add_worker(std::uint64_t session, const std::string& label,
   for (const HostedType& offered : types) {
     Type& type = context_.dispatch->add_type(offered.name, offered.shard_count);
     if (type.shard_count != offered.shard_count || offered.name.starts_with('$')) {
-      context_.listener->log(LogLevel::error, "worker.config_mismatch",
-                             "worker=" + label + " type=" + offered.name +
-                                 " shard_count=" + std::to_string(offered.shard_count) +
-                                 " shard_count_of_cluster=" + std::to_string(type.shard_count));
       std::string envelope;
       wire::encode(envelope, wire::Reject{static_cast<std::uint16_t>(Errc::config_mismatch),
-                                          "type " + offered.name + " has " +
-                                              std::to_string(type.shard_count) +
-                                              " shards in this cluster, the worker offers " +
-                                              std::to_string(offered.shard_count),
-                                          0});
+                                          mismatch({offered}), 0});
       context_.front->send_raw(session, envelope);
       continue;
     }
@@ -66,7 +73,7 @@ void Hosts::remove_worker(std::uint64_t session) {
   for (auto& [type, waiting] : worker.waiting) {
     deliver_to_worker(hostings_[type], std::move(waiting));
   }
-  for (const auto& [key, since] : worker.releasing) {
+  for (const auto& [key, part] : worker.releasing) {
     released(hostings_[key.first], ShardId{key.second}, session, {});
   }
 }
@@ -161,7 +168,7 @@ void Hosts::settle_orphans(Hosting& hosting) {
 void Hosts::release_from_worker(Hosting& hosting, ShardId shard, std::uint64_t session) {
   const auto found = workers_.find(session);
   if (found == workers_.end()) return released(hosting, shard, session, {});
-  found->second.releasing[{hosting.type->index, shard.value}] = context_.now;
+  found->second.releasing[{hosting.type->index, shard.value}] = {context_.now, {}};
   std::string envelope;
   wire::encode(envelope, wire::Release{{hosting.type->name, shard}, hosting.type->shard_count});
   context_.front->send_raw(session, envelope);
@@ -171,12 +178,16 @@ void Hosts::on_released(std::uint64_t session, wire::Released message) {
   Type* type = context_.dispatch->find_type(message.shard.type);
   const auto found = workers_.find(session);
   if (type == nullptr || found == workers_.end()) return;
-  if (found->second.releasing.erase({type->index, message.shard.shard.value}) == 0) return;
-  std::vector<core::SavedEntity> states;
+  const auto place = found->second.releasing.find({type->index, message.shard.shard.value});
+  if (place == found->second.releasing.end()) return;
+  std::vector<core::SavedEntity>& states = place->second.states;
   for (wire::EntityState& entity : message.states) {
     states.push_back({std::move(entity.id), std::move(entity.state)});
   }
-  released(hosting_of(*type), message.shard.shard, session, std::move(states));
+  if (message.more) return;
+  std::vector<core::SavedEntity> all = std::move(states);
+  found->second.releasing.erase(place);
+  released(hosting_of(*type), message.shard.shard, session, std::move(all));
 }
 
 void Hosts::released(Hosting& hosting, ShardId shard, std::uint64_t session,
@@ -201,8 +212,8 @@ void Hosts::released(Hosting& hosting, ShardId shard, std::uint64_t session,
 void Hosts::tick() {
   for (auto& [session, worker] : workers_) {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> overdue;
-    for (const auto& [key, since] : worker.releasing) {
-      if (context_.now - since >= context_.config.handoff_timeout) overdue.push_back(key);
+    for (const auto& [key, part] : worker.releasing) {
+      if (context_.now - part.since >= context_.config.handoff_timeout) overdue.push_back(key);
     }
     for (const auto& key : overdue) {
       worker.releasing.erase(key);
@@ -228,8 +239,8 @@ void Hosts::tick() {
 Time Hosts::next_deadline() const {
   Time next = kNever;
   for (const auto& [session, worker] : workers_) {
-    for (const auto& [key, since] : worker.releasing) {
-      next = std::min(next, since + context_.config.handoff_timeout);
+    for (const auto& [key, part] : worker.releasing) {
+      next = std::min(next, part.since + context_.config.handoff_timeout);
     }
   }
   for (const Hosting& hosting : hostings_) {

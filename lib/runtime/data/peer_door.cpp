@@ -36,6 +36,8 @@ void PeerDoor::on_frame(std::uint32_t connection, std::string_view frame) {
   Session& session = found->second;
   if (link.sequence != session.expected) {
     // Frames were lost on the way; the sender has to know before anything newer is taken.
+    connections_.erase(session.node.key);
+    sessions_.erase(found);
     return no_session(connection);
   }
   context_.listener->on_traffic(session.node.key);

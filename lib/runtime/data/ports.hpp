@@ -29,6 +29,8 @@ class WirePort {
   virtual void close_link(NodeKey node) = 0;
   // Ends a client's connection.
   virtual void kick_front(std::uint32_t connection) = 0;
+  // Whether a client's or worker's connection has ended, as far as the operating system knows.
+  [[nodiscard]] virtual bool front_is_gone(std::uint32_t connection) const = 0;
 };
 
 // An administrative ask (`$node`), to be answered through DataPlane::answer.

@@ -13,6 +13,7 @@
 namespace shardbus::runtime {
 namespace {
 
+constexpr Duration kSeedPatience = std::chrono::seconds(2);
 constexpr Duration kSeedRetry = std::chrono::milliseconds(200);
 constexpr Duration kBootstrapPatience = std::chrono::milliseconds(1000);
 constexpr Duration kSeedReport = std::chrono::seconds(5);
@@ -115,6 +116,8 @@ void ControlLoop::run() {
 
 void ControlLoop::wait() {
   gossip_.service();
+  gossip_.revive(transport::now(),
+                 std::max<Duration>(kSeedPatience, 10 * options_.control.digest_interval));
   std::vector<pollfd> items{{wakeup_.descriptor(), POLLIN, 0}, {gossip_.descriptor(), POLLIN, 0}};
   for (const Seed& seed : seeds_) items.push_back({seed.socket.descriptor(), POLLIN, 0});
   for (const int descriptor : prober_.descriptors()) items.push_back({descriptor, POLLOUT, 0});
@@ -209,6 +212,7 @@ void ControlLoop::read_gossip() {
       continue;
     }
     if (const auto* digest = std::get_if<Digest>(&message)) {
+      gossip_.heard(digest->from.key, transport::now());
       plane_->on_digest(transport::now(), *digest);
     } else if (const auto* delta = std::get_if<TableDelta>(&message)) {
       plane_->on_delta(transport::now(), delta->to.claimant, *delta);
@@ -239,7 +243,7 @@ void ControlLoop::open_seed(const std::string& address) {
   if (!socket) return tell(LogLevel::error, "join.no_socket", socket.error().message());
   const Status connected = socket->connect(address);
   if (!connected) return tell(LogLevel::error, "join.bad_seed", connected.message());
-  seeds_.push_back({address, std::move(*socket), {}, false});
+  seeds_.push_back({address, std::move(*socket), {}, false, transport::now()});
 }
 
 void ControlLoop::ask_seeds() {
@@ -251,6 +255,12 @@ void ControlLoop::ask_seeds() {
     if (!seed.answered) unanswered += (unanswered.empty() ? "" : ",") + seed.address;
     if (seed.next_who > transport::now()) continue;
     seed.next_who = transport::now() + kSeedRetry;
+    if (transport::now() - seed.alive >= kSeedPatience) {
+      // After a handshake that failed, with whatever answered there, ZeroMQ never tries again.
+      seed.alive = transport::now();
+      seed.socket.disconnect(seed.address);
+      (void)seed.socket.connect(seed.address);
+    }
     (void)seed.socket.send(who);
   }
   if (transport::now() < next_seed_report_) return;
@@ -272,6 +282,7 @@ void ControlLoop::read_seeds() {
         continue;
       }
       seed.answered = true;
+      seed.alive = transport::now();
       if (here.node.key == options_.control.self.key) continue;  // our own address
       if (here.cluster != options_.control.cluster) {
         tell(LogLevel::error, "join.cluster_mismatch",

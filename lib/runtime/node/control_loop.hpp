@@ -77,6 +77,7 @@ class ControlLoop final : public DataListener {
     transport::Socket socket;
     Time next_who{};
     bool answered = false;
+    Time alive{};  // last connect or answer
   };
 
   void run();

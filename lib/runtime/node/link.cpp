@@ -117,6 +117,7 @@ transport::ReadOutcome Link::read(const std::vector<int>& ready) {
   PeerHandler peer(*this);
   const std::size_t from_peers = peer_.drain(peer, kReadBudget);
   const std::size_t from_front = front_.drain(front, kReadBudget);
+  plane_->front().set_backlog(from_front == kReadBudget);
   const bool more_dealers = dealers_.drain(*this, ready, kReadBudget);
   return {from_peers + from_front > 0,
           from_peers == kReadBudget || from_front == kReadBudget || more_dealers};
@@ -159,6 +160,9 @@ void Link::close_link(NodeKey node) {
 }
 void Link::kick_front(std::uint32_t connection) {
   front_.kick(connection);
+}
+bool Link::front_is_gone(std::uint32_t connection) const {
+  return front_.is_gone(connection);
 }
 
 void Link::on_dealer_frame(std::uint64_t peer, std::string_view frame) {

@@ -59,6 +59,7 @@ class Link final : public WirePort, private transport::DealerHandler, private tr
   void open_link(const NodeInfo& node) override;
   void close_link(NodeKey node) override;
   void kick_front(std::uint32_t connection) override;
+  [[nodiscard]] bool front_is_gone(std::uint32_t connection) const override;
 
  private:
   class FrontHandler;
