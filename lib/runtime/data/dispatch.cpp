@@ -403,6 +403,8 @@ void Dispatch::tick() {
   });
   if (!departing_.empty()) part_from_departed();
   if (next_fence_check_ <= context_.now) check_fences();
+  if (context_.now < next_region_sweep_) return;
+  next_region_sweep_ = context_.now + kRegionSweep;
   core::Region::Outputs outputs;
   for (Type& type : types_) {
     for (std::uint32_t i = 0; i < type.shard_count; ++i) {
