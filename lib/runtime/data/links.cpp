@@ -79,7 +79,7 @@ bool Links::put_aside(Link& link, std::size_t before, bool counted) {
 
 bool Links::send_raw(NodeKey node, std::string_view envelope, bool counted) {
   Link* link = find(node);
-  if (link == nullptr) return false;
+  if (link == nullptr || link->closing) return false;
   const std::size_t before = start(*link);
   link->batch.append(envelope);
   return commit(*link, before, counted);
@@ -115,7 +115,10 @@ bool Links::send_control(NodeKey node, const ControlMessage& message) {
 void Links::say_goodbye() {
   std::string goodbye;
   wire::encode_empty(goodbye, wire::Kind::goodbye);
-  for (auto& [node, link] : links_) (void)send_raw(node, goodbye, false);
+  for (auto& [node, link] : links_) {
+    (void)send_raw(node, goodbye, false);
+    link.closing = true;
+  }
   flush();
 }
 
@@ -237,6 +240,10 @@ void Links::on_envelope(Link& link, const wire::Envelope& envelope) {
     case wire::Kind::no_session:
       // The other side restarted, or the connection was replaced behind our back.
       if (link.state == State::greeting) return;
+      if (link.closing) {
+        link.parted = true;
+        return;
+      }
       break_session(link);
       greet(link);
       return;
@@ -265,7 +272,6 @@ void Links::on_welcome(Link& link, const wire::Welcome& welcome) {
   }
   link.state = State::ready;
   link.session = welcome.session;
-  link.parted = false;
   link.sequence = 0;
   link.credit = {};
   link.credit.grant(welcome.credit.envelopes, welcome.credit.bytes);

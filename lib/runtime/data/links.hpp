@@ -36,7 +36,7 @@ class Links {
   template <class E>
   bool send(NodeKey node, const E& envelope) {
     Link* link = find(node);
-    if (link == nullptr) return false;
+    if (link == nullptr || link->closing) return false;
     const std::size_t before = start(*link);
     wire::encode(link->batch, envelope);
     return commit(*link, before, true);
@@ -78,7 +78,8 @@ class Links {
     std::string batch;  // open frame; starts with the link envelope when not empty
     std::uint32_t batch_count = 0;
     bool dirty = false;
-    bool parted = false;
+    bool closing = false;  // we said goodbye: nothing goes out any more
+    bool parted = false;   // and the other side has heard it
     std::deque<std::string> blocked;  // frames that the socket did not take
     std::deque<Waiting> waiting;
     std::size_t waiting_bytes = 0;
