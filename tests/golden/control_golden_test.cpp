@@ -1,4 +1,4 @@
-// Plays the transcripts of the control plane's cores. --rewrite writes them anew.
+// Plays the transcripts of the cores. --rewrite writes them anew.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -16,5 +16,6 @@ int main(int argc, char** argv) {
   register_folder(root + "/election", make_election_player, rewrite);
   register_folder(root + "/coordinator", make_coordinator_player, rewrite);
   register_folder(root + "/control", make_control_player, rewrite);
+  register_folder(root + "/region", make_region_player, rewrite);
   return RUN_ALL_TESTS();
 }

@@ -13,5 +13,6 @@ std::unique_ptr<Player> make_membership_player();
 std::unique_ptr<Player> make_election_player();
 std::unique_ptr<Player> make_coordinator_player();
 std::unique_ptr<Player> make_control_player();
+std::unique_ptr<Player> make_region_player();
 
 }  // namespace shardbus::golden

@@ -208,7 +208,8 @@ def test_a_worker_killed_in_mid_message_is_replaced(node):
             assert time.monotonic() - begin < 3
             with worker_process(second):
                 def answered():
-                    with contextlib.suppress(shardbus.NoSuchType, shardbus.UnknownOutcome):
+                    with contextlib.suppress(shardbus.NoSuchType, shardbus.StaleOwner,
+                                             shardbus.UnknownOutcome):
                         return cart.ask("add", {"amount": 1})
 
                 assert wait_until(answered, "it answers elsewhere") == 1

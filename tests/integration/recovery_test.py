@@ -11,7 +11,7 @@ import threading
 import pytest
 import zmq
 
-from daemons import BIN, Daemon, ctl_json
+from daemons import BIN, Daemon, ctl, ctl_json
 from raw_peer import wait_until
 
 pytestmark = pytest.mark.skipif(not (BIN / "shardbusd").exists(), reason="shardbusd is not built")
@@ -101,6 +101,15 @@ def free_ports():
                 return first
 
 
+def assert_echo(node, i):
+    # Links that still greet anew end an ask in unknown_outcome; an echo may be repeated.
+    def answered():
+        done = ctl("ask", "echo", f"e{i}", "echo", str(i), node=node.address)
+        return done.returncode == 0 and done.stdout
+
+    assert wait_until(answered, "an echo").strip() == str(i)
+
+
 IMPOSTORS = {"http": lambda port: Impostor(http, port), "close": lambda port: Impostor(close, port),
              "junk": lambda port: Impostor(junk, port), "pub": Publisher}
 
@@ -120,8 +129,7 @@ def test_a_node_joins_when_the_real_seed_appears(kind):
         # The names of the links, too: asks go both ways.
         for node in (seed, joiner):
             for i in range(20):
-                answer = ctl_json("ask", "echo", f"e{i}", "echo", str(i), node=node.address)
-                assert answer == {"reply": i}
+                assert_echo(node, i)
 
 
 @pytest.mark.parametrize("kind", IMPOSTORS)
@@ -144,5 +152,4 @@ def test_a_member_comes_back_when_something_else_had_its_ports(kind):
         again.ready()
         for node in (other, again):
             for i in range(20):
-                answer = ctl_json("ask", "echo", f"e{i}", "echo", str(i), node=node.address)
-                assert answer == {"reply": i}
+                assert_echo(node, i)

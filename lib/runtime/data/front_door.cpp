@@ -221,7 +221,7 @@ bool FrontDoor::over_credit(FrontSession*& session, const wire::Envelope& envelo
     return true;
   }
   // What was refused is done with: without new credit the session could never go on.
-  renew_credit(*session);
+  (void)begin(*session);  // renewed at the end of the pass, or a flood would never be over it
   return true;
 }
 

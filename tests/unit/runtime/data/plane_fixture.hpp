@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,11 +44,15 @@ class FakeWire final : public WirePort {
   void open_link(const NodeInfo&) override {}
   void close_link(NodeKey) override {}
   void kick_front(std::uint32_t connection) override { kicked.push_back(connection); }
+  [[nodiscard]] bool front_is_gone(std::uint32_t connection) const override {
+    return gone.contains(connection);
+  }
 
   std::map<std::uint32_t, std::vector<std::string>> front;
   std::deque<std::pair<std::uint32_t, std::string>> peer;  // answers on sessions that came in
   std::deque<std::pair<NodeKey, std::string>> link;
   std::vector<std::uint32_t> kicked;
+  std::set<std::uint32_t> gone;  // connections that the peer has closed
 };
 
 class FakeListener final : public DataListener {

@@ -62,6 +62,17 @@ TEST_F(WorkerTest, ItsEndIsUnknownOutcomeAtOnce) {
   EXPECT_EQ(outcome.error, Errc::unknown_outcome);
 }
 
+TEST_F(WorkerTest, ACutConnectionIsUnknownOutcomeAtTheNextSweep) {
+  attach();
+  Outcome outcome;
+  ask(outcome, 5000ms);
+  node_.wire.gone.insert(kWorker);
+  later(600ms);  // sweeps are a quarter of the ping interval apart
+  pass(node_);
+  EXPECT_EQ(outcome.times, 1);
+  EXPECT_EQ(outcome.error, Errc::unknown_outcome);
+}
+
 TEST_F(WorkerTest, WithoutCreditMessagesWait) {
   attach(1);
   Outcome first;
