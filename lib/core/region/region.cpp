@@ -194,12 +194,13 @@ void Region::on_table(const TableEntry& entry, Outputs& out) {
   if (entry.generation <= generation_) return;
   if (stopping_ && entry.generation == next_generation_) return;
   // Another owner was made without us: a partition or a death that was none (guarantee 1).
-  ++counters_.fenced;
+  const bool fenced = entry.owner != kNoNode;
+  counters_.fenced += fenced ? 1 : 0;
   state_ = RegionState::none;
   stopping_ = false;
   generation_ = entry.generation;
   marks_.clear();
-  out.emplace_back(DropEntities{});
+  out.emplace_back(DropEntities{fenced});
   fail_all(held_, Errc::stale_owner, out);
 }
 

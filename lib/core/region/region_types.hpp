@@ -94,7 +94,11 @@ struct FailParked {  // answer its asker with `code`, count a tell
   Parked message;
   Errc code = Errc::unknown_outcome;
 };
-struct DropEntities {};  // a higher generation appeared: no handler starts, no output leaves
+// A higher generation appeared: no handler starts, no output leaves. `fenced`: another owner was made
+// without us; else the shard has no owner any more, since nobody hosts its type.
+struct DropEntities {
+  bool fenced = true;
+};
 using RegionOutput =
     std::variant<StopEntities, SendItem, AckStream, AnswerCoordinator, AnswerFence, SendOwnFence,
                  PassFence, RestoreEntity, DeliverParked, FailParked, DropEntities>;

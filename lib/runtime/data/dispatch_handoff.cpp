@@ -65,9 +65,10 @@ void Dispatch::carry_out_one(Type& type, ShardId id, core::RegionOutput& output)
           [&](core::RestoreEntity& o) { context_.hosts->restore(type, id, std::move(o.entity)); },
           [&](core::DeliverParked& o) { deliver_parked(type, id, o.message); },
           [&](core::FailParked& o) { refuse(o.message.asker, o.message.slot, o.code, ""); },
-          [&](core::DropEntities&) {
-            context_.count(Count::shards_fenced);
-            context_.listener->log(LogLevel::warn, "region.fenced",
+          [&](core::DropEntities& o) {
+            if (o.fenced) context_.count(Count::shards_fenced);
+            context_.listener->log(o.fenced ? LogLevel::warn : LogLevel::debug,
+                                   o.fenced ? "region.fenced" : "region.dropped",
                                    "type=" + type.name + " shard=" + std::to_string(id.value));
             context_.hosts->drop(type, id);
           },

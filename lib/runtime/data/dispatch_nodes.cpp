@@ -159,9 +159,7 @@ void Dispatch::part_from_departed() {
       if (late) overdue.push_back(node);
     } else if (late || quiet(node)) {
       departure = {context_.now + kDeparture, true};
-      std::string goodbye;
-      wire::encode_empty(goodbye, wire::Kind::goodbye);
-      (void)context_.links->send_raw(node, goodbye, false);
+      context_.links->say_goodbye(node);
     }
   }
   for (const NodeKey node : overdue) on_goodbye(node);

@@ -70,11 +70,18 @@ void Hosts::remove_worker(std::uint64_t session) {
     }
   }
   announce();
-  for (auto& [type, waiting] : worker.waiting) {
-    deliver_to_worker(hostings_[type], std::move(waiting));
-  }
+  // What waits for a shard that is being handed on goes with it, not to another worker here.
+  std::erase_if(worker.waiting, [&](auto& entry) {
+    auto& [type, waiting] = entry;
+    if (!worker.releasing.contains({type, waiting.shard.value})) return false;
+    hostings_[type].orphans.push_back(std::move(waiting));
+    return true;
+  });
   for (const auto& [key, part] : worker.releasing) {
     released(hostings_[key.first], ShardId{key.second}, session, {});
+  }
+  for (auto& [type, waiting] : worker.waiting) {
+    deliver_to_worker(hostings_[type], std::move(waiting));
   }
 }
 

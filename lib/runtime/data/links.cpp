@@ -112,13 +112,17 @@ bool Links::send_control(NodeKey node, const ControlMessage& message) {
   return send_raw(node, envelope, false);
 }
 
-void Links::say_goodbye() {
+void Links::say_goodbye(NodeKey node) {
+  Link* link = find(node);
+  if (link == nullptr) return;
   std::string goodbye;
   wire::encode_empty(goodbye, wire::Kind::goodbye);
-  for (auto& [node, link] : links_) {
-    (void)send_raw(node, goodbye, false);
-    link.closing = true;
-  }
+  (void)send_raw(node, goodbye, false);
+  link->closing = true;
+}
+
+void Links::say_goodbye() {
+  for (auto& [node, link] : links_) say_goodbye(node);
   flush();
 }
 
@@ -291,7 +295,7 @@ void Links::tick() {
     if (!link.blocked.empty()) flush_link(link);
     if (link.next_hello <= context_.now) greet(link);
     if (link.state != State::ready) continue;
-    if (context_.now - link.sent >= context_.config.ping_interval) {
+    if (!link.closing && context_.now - link.sent >= context_.config.ping_interval) {
       std::string frame;
       wire::encode(frame, wire::Link{link.session, link.sequence + 1});
       wire::encode_empty(frame, wire::Kind::ping);

@@ -49,7 +49,9 @@ class Links {
   [[nodiscard]] std::vector<NodeInfo> nodes() const;
 
   void flush();
-  // The last word on every link; `parted` once all have answered it or are broken.
+  // The last word on a link; nothing goes out on it any more.
+  void say_goodbye(NodeKey node);
+  // The same on every link; `parted` once all have answered it or are broken.
   void say_goodbye();
   [[nodiscard]] bool parted() const;
 
