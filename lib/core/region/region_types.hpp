@@ -94,8 +94,8 @@ struct FailParked {  // answer its asker with `code`, count a tell
   Parked message;
   Errc code = Errc::unknown_outcome;
 };
-// A higher generation appeared: no handler starts, no output leaves. `fenced`: another owner was made
-// without us; else the shard has no owner any more, since nobody hosts its type.
+// A higher generation appeared: no handler starts, no output leaves. `fenced`: another owner was
+// made without us; else the shard has no owner any more, since nobody hosts its type.
 struct DropEntities {
   bool fenced = true;
 };

@@ -80,8 +80,8 @@ class Links {
     std::string batch;  // open frame; starts with the link envelope when not empty
     std::uint32_t batch_count = 0;
     bool dirty = false;
-    bool closing = false;  // we said goodbye: nothing goes out any more
-    bool parted = false;   // and the other side has heard it
+    bool closing = false;             // we said goodbye: nothing goes out any more
+    bool parted = false;              // and the other side has heard it
     std::deque<std::string> blocked;  // frames that the socket did not take
     std::deque<Waiting> waiting;
     std::size_t waiting_bytes = 0;
