@@ -113,8 +113,11 @@ std::optional<std::string> Checker::check_owners(Time now, const Node& node) {
   return std::nullopt;
 }
 
-void Checker::gone(const Node& node) {
-  for (const ShardName& shard : owned_by_[node.info.key]) owners_[shard].erase(node.info.key);
+void Checker::gone(Time now, const Node& node) {
+  for (const ShardName& shard : owned_by_[node.info.key]) {
+    owners_[shard].erase(node.info.key);
+    if (owners_[shard].size() < 2) end_overlap(now, shard);
+  }
   owned_by_[node.info.key].clear();
 }
 

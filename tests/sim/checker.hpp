@@ -25,7 +25,7 @@ class Checker {
 
   // After an event at `node`. Returns what broke.
   std::optional<std::string> check(Time now, const Node& node);
-  void gone(const Node& node);  // its process ended or sleeps: it owns nothing now
+  void gone(Time now, const Node& node);  // its process ended or sleeps: it owns nothing now
   void allow_overlap(bool allowed) { overlap_allowed_ = allowed; }
 
   [[nodiscard]] std::uint64_t overlaps() const { return overlaps_; }

@@ -127,7 +127,7 @@ void World::look_for_seeds(int machine, std::uint64_t life) {
 
 void World::stop(Node& node, const char* why) {
   trace(node, std::string("process ends: ") + why);
-  checker_.gone(node);
+  checker_.gone(now(), node);
   node.plane.reset();
   node.region.reset();
   node.inbox.clear();
@@ -163,7 +163,7 @@ void World::pause(int machine) {
   if (!node.awake()) return;
   trace(node, "pause");
   node.paused = true;
-  checker_.gone(node);
+  checker_.gone(now(), node);
 }
 
 void World::resume(int machine) {
