@@ -18,7 +18,7 @@ class SHARDBUS_EXPORT Client {
  public:
   // Connects to the first node that answers. Errors: unreachable (names the addresses and the
   // reason of each), cluster_mismatch, version_mismatch, bad_address.
-  static Result<Client> connect(ClientOptions options);
+  static Result<Client> connect(const ClientOptions& options);
   Client(Client&&) noexcept;
   Client& operator=(Client&&) noexcept;
   ~Client();

@@ -16,8 +16,8 @@ class Client::Impl {
   std::shared_ptr<Messenger> messenger;
 };
 
-Result<Client> Client::connect(ClientOptions options) {
-  auto core = client::ClientCore::connect(std::move(options));
+Result<Client> Client::connect(const ClientOptions& options) {
+  auto core = client::ClientCore::connect(options);
   if (!core) return core.error();
   return Client(std::make_shared<Impl>(std::move(*core)));
 }

@@ -22,7 +22,7 @@ PlaneSettings settings_of(const ClientOptions& options) {
 
 }  // namespace
 
-Result<std::shared_ptr<ClientCore>> ClientCore::connect(ClientOptions options) {
+Result<std::shared_ptr<ClientCore>> ClientCore::connect(const ClientOptions& options) {
   if (options.nodes.empty()) return Status(Errc::invalid_argument, "nodes is empty");
   for (const std::string& address : options.nodes) {
     auto parsed = transport::parse_endpoint(address);

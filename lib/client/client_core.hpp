@@ -22,7 +22,7 @@ class ClientCore final : public Messenger,
                          private transport::PassHooks {
  public:
   // Errors: as Client::connect.
-  static Result<std::shared_ptr<ClientCore>> connect(ClientOptions options);
+  static Result<std::shared_ptr<ClientCore>> connect(const ClientOptions& options);
   explicit ClientCore(const ClientOptions& options);
   ~ClientCore() override;
 

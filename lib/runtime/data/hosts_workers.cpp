@@ -21,9 +21,9 @@ std::string Hosts::mismatch(const std::vector<HostedType>& types) const {
     if (offered.name.starts_with('$')) return "the type " + offered.name + " is reserved";
     const Type* type = context_.dispatch->find_type(offered.name);
     if (type == nullptr || type->shard_count == offered.shard_count) continue;
-    const std::string text = "type " + offered.name + " has " + std::to_string(type->shard_count) +
-                             " shards in this cluster, the worker offers " +
-                             std::to_string(offered.shard_count);
+    std::string text = "type " + offered.name + " has " + std::to_string(type->shard_count) +
+                       " shards in this cluster, the worker offers " +
+                       std::to_string(offered.shard_count);
     context_.listener->log(LogLevel::error, "worker.config_mismatch", text);
     return text;
   }
