@@ -168,6 +168,15 @@ def test_leaving_hands_the_entities_over_with_their_state():
             assert ctl_json("ask", "counter", f"c{i}", "get", node=second.address) == {"reply": i}
 
 
+def test_nodes_that_leave_together_all_leave_in_order():
+    nodes = two_nodes()
+    with nodes[0], nodes[1]:
+        for node in nodes:
+            node.send(signal.SIGTERM)
+        for node in nodes:
+            assert node.wait() == 0, node.log()
+
+
 @pytest.mark.parametrize("signals", [(signal.SIGINT, signal.SIGINT),
                                      (signal.SIGTERM, signal.SIGTERM),
                                      (signal.SIGTERM, signal.SIGINT)])
