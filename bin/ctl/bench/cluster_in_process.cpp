@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <cstring>
 
 #include "ctl/bench/clusters.hpp"
@@ -34,6 +35,13 @@ class CheckingEcho final : public shardbus::Entity {
   std::string buffer_;
 };
 
+// Only what makes the figures worthless: nodes that stop one after the other warn of each other.
+void log_errors(shardbus::LogLevel level, std::string_view event, std::string_view text) {
+  if (level < shardbus::LogLevel::error) return;
+  std::fprintf(stderr, "shardbus error %.*s %.*s\n", static_cast<int>(event.size()), event.data(),
+               static_cast<int>(text.size()), text.data());
+}
+
 class InProcess final : public Cluster {
  public:
   explicit InProcess(const ClusterOptions& options) {
@@ -66,6 +74,7 @@ class InProcess final : public Cluster {
     node_options.name = "n" + std::to_string(index);
     node_options.listen = "tcp://127.0.0.1:0";
     node_options.workers = options.workers;
+    node_options.log = &log_errors;
     if (!nodes_.empty()) node_options.seeds = {nodes_.front().listen_address()};
     auto node = shardbus::Node::start(std::move(node_options));
     if (!node) fail(node.error());

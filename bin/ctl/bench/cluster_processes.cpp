@@ -70,7 +70,7 @@ class Processes final : public Cluster {
         "--cluster=bench",
         "--name=n" + std::to_string(index),
         "--listen=tcp://127.0.0.1:0",
-        "--log-level=warn",
+        "--log-level=error",
         "--workers=" + std::to_string(options.workers),
         "--client-credit=" + std::to_string(std::max<std::uint32_t>(options.credit, 1024))};
     if (!addresses_.empty()) words.push_back("--seeds=" + addresses_.front());

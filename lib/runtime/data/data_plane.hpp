@@ -51,6 +51,8 @@ class DataPlane {
   Errc host(EntityType type) { return hosts_.host(std::move(type)); }
   // Ends every pending ask of this process.
   void abandon(Errc code, std::string_view text);
+  // Destroys the entities; the last thing before the plane itself goes.
+  void end_entities() { hosts_.end_entities(); }
 
   // --- the control loop ---
   void set_cluster_id(std::uint64_t id) { context_.cluster_id = id; }

@@ -243,6 +243,12 @@ void Hosts::drop(Type& type, ShardId shard) {
   }
 }
 
+void Hosts::end_entities() {
+  ready_.clear();
+  abandoned_.clear();
+  for (Hosting& hosting : hostings_) hosting.cells.clear();
+}
+
 void Hosts::restore(Type& type, ShardId shard, core::SavedEntity entity) {
   Hosting& hosting = hosting_of(type);
   if (!hosting.local) {

@@ -58,6 +58,9 @@ class Hosts {
   // Runs what handlers of this pass sent to entities here. True if anything ran.
   bool run_ready();
   void tick();
+  // Destroys all entities, once no handler runs any more. Their contexts hold the messenger, so
+  // they would keep the node itself alive.
+  void end_entities();
   [[nodiscard]] Time next_deadline() const;
   [[nodiscard]] std::size_t entities() const;
   [[nodiscard]] bool in_user_code() const { return in_user_code_; }

@@ -92,6 +92,7 @@ void Link::replace(std::unique_ptr<DataPlane> fresh, Work retire) {
 void Link::stop() {
   reactor_.stop();
   reactor_.run_exclusively([this] {
+    if (plane_ != nullptr) plane_->end_entities();
     dealers_.close_all();
     front_.close();
     peer_.close();

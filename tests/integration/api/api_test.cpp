@@ -65,6 +65,16 @@ struct Clerk {
   }
 };
 
+// Tells when it is gone.
+struct Mortal {
+  static inline std::atomic<int> alive{0};
+  Mortal() { ++alive; }
+  Mortal(const Mortal&) = delete;
+  Mortal& operator=(const Mortal&) = delete;
+  ~Mortal() { --alive; }
+  void handle(const Get& /*message*/) {}
+};
+
 // Asks from within a handler.
 struct Curious {
   std::string handle(const Get& /*message*/, shardbus::Context& context) {
@@ -196,6 +206,17 @@ TEST(OneNode, StopEndsAsksAndLaterCalls) {
   EXPECT_EQ(ended.get_future().get(), Errc::stopped);
   EXPECT_EQ(desk.tell("add", Add{1}).code(), Errc::stopped);
   EXPECT_EQ(desk.ask<void>("add", Add{1}, 1s).error().code(), Errc::stopped);
+}
+
+TEST(OneNode, StopDestroysItsEntities) {
+  auto node = Node::start(options("a")).value();
+  ASSERT_TRUE(node.host<Mortal>("mortal", on<Get>("get")).ok());
+  const auto entity = node.entity("mortal", "x");
+  ASSERT_TRUE(entity.ask<void>("get", Get{}).has_value());
+  EXPECT_EQ(Mortal::alive, 1);
+  node.stop();
+  EXPECT_EQ(Mortal::alive, 0);
+  EXPECT_EQ(entity.ask<void>("get", Get{}).error().code(), Errc::stopped);
 }
 
 class Pools : public testing::TestWithParam<std::uint32_t> {};
