@@ -82,7 +82,7 @@ std::vector<shardbus::Client> connect(const Arguments& arguments) {
     options.nodes = {node};
     options.smart = false;
     options.log = [](shardbus::LogLevel, std::string_view, std::string_view) {};
-    clients.push_back(shardbus::Client::connect(std::move(options)).value());
+    clients.push_back(shardbus::Client::connect(options).value());
   }
   return clients;
 }

@@ -85,7 +85,7 @@ shardbus::Client Session::connect(const Globals& globals) {
   options.connect_timeout = globals.timeout;
   // The error tells all that a log would; a second text would be noise.
   options.log = [](shardbus::LogLevel, std::string_view, std::string_view) {};
-  auto client = shardbus::Client::connect(std::move(options));
+  auto client = shardbus::Client::connect(options);
   if (!client) fail(client.error());
   return std::move(*client);
 }

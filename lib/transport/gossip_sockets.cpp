@@ -48,7 +48,9 @@ void GossipSockets::heard(NodeKey node, Time now) {
 }
 
 void GossipSockets::revive(Time now, Duration silence) {
-  for (auto& [node, peer] : connected_) {
+  for (auto& entry : connected_) {
+    const NodeKey node = entry.first;
+    auto& peer = entry.second;
     if (peer.alive == Time{}) peer.alive = now;
     if (now - peer.alive < silence) continue;
     peer.alive = now;

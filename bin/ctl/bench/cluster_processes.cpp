@@ -37,7 +37,7 @@ class Processes final : public Cluster {
     shardbus::ClientOptions client_options;
     client_options.nodes = addresses_;
     client_options.smart = options.smart;
-    auto client = shardbus::Client::connect(std::move(client_options));
+    auto client = shardbus::Client::connect(client_options);
     if (!client) fail(client.error());
     client_ = std::make_unique<shardbus::Client>(std::move(*client));
   }

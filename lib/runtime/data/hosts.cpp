@@ -246,7 +246,9 @@ void Hosts::drop(Type& type, ShardId shard) {
 void Hosts::end_entities() {
   ready_.clear();
   abandoned_.clear();
-  for (Hosting& hosting : hostings_) hosting.cells.clear();
+  for (Hosting& hosting : hostings_) {
+    for (Cells& cells : hosting.cells) cells.map.clear();
+  }
 }
 
 void Hosts::restore(Type& type, ShardId shard, core::SavedEntity entity) {
