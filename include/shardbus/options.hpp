@@ -58,8 +58,9 @@ struct NodeOptions {
 };
 
 struct ClientOptions {
-  std::string cluster{};                                   // empty: whichever the node belongs to
-  std::vector<std::string> nodes{"tcp://127.0.0.1:7400"};  // listen addresses, tried in turn
+  std::string cluster{};  // empty: whichever the node belongs to
+  // Listen addresses. All are connected; the first that answers takes what has no known owner.
+  std::vector<std::string> nodes{"tcp://127.0.0.1:7400"};
   // Learn the allocation table and send straight to owners; off: all through one node.
   bool smart = true;
   milliseconds connect_timeout{5000};

@@ -10,8 +10,6 @@ import pytest
 
 from daemons import BIN, Daemon, ctl, ctl_json, environment
 
-pytestmark = pytest.mark.skipif(not (BIN / "shardbusctl").exists(), reason="not built")
-
 
 @pytest.fixture(name="cluster", scope="module")
 def fixture_cluster():

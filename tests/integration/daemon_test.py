@@ -10,8 +10,6 @@ import pytest
 
 from daemons import BIN, Daemon, ctl, ctl_json, environment, run_daemon
 
-pytestmark = pytest.mark.skipif(not (BIN / "shardbusd").exists(), reason="shardbusd is not built")
-
 
 def one_error(done, code):
     """Checks for one clear line on stderr, and gives it."""

@@ -15,8 +15,6 @@ from raw_peer import ERROR, GREETED, NO_SESSION, RawPeer, ask, resident, tell, w
 sys.path.insert(0, str(pathlib.Path(SOURCE) / "bindings/python"))
 import shardbus  # noqa: E402  (from the source tree)
 
-pytestmark = pytest.mark.skipif(not (BIN / "shardbusd").exists(), reason="shardbusd is not built")
-
 MIB = 1 << 20
 OVERLOADED = 6
 

@@ -8,8 +8,6 @@ from daemons import BIN, Daemon
 from raw_peer import (CREDIT, ERROR, HELLO, LINK, NO_SESSION, PING, PONG, REJECT, WELCOME, RawPeer,
                       ask, pack, resident, wait_until)
 
-pytestmark = pytest.mark.skipif(not (BIN / "shardbusd").exists(), reason="shardbusd is not built")
-
 MALFORMED, VERSION_MISMATCH, CLUSTER_MISMATCH, STALE_INCARNATION = 9, 14, 15, 19
 GROWTH = 24 << 20
 

@@ -17,8 +17,6 @@ from daemons import BIN, Daemon, ctl_json
 from raw_peer import (ASK, ERROR, GREETED, HELLO, NO_SESSION, PING, PONG, REJECT, REPLY, WELCOME,
                       RawPeer, ask, closed_by_other, pack, resident, tcp, tell, wait_until, zmtp)
 
-pytestmark = pytest.mark.skipif(not (BIN / "shardbusd").exists(), reason="shardbusd is not built")
-
 FRAME, PAYLOAD = 1 << 20, 1044480
 # Heap that the allocator keeps of frames of 1 MiB is the most of it.
 GROWTH = 24 << 20

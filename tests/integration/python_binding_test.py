@@ -18,8 +18,6 @@ from raw_peer import wait_until
 sys.path.insert(0, str(pathlib.Path(SOURCE) / "bindings/python"))
 import shardbus  # noqa: E402  (from the source tree)
 
-pytestmark = pytest.mark.skipif(not (BIN / "shardbusd").exists(), reason="shardbusd is not built")
-
 
 @shardbus.host("basket", shards=16)
 class Basket:

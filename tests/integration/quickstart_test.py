@@ -13,9 +13,6 @@ from daemons import BIN, SOURCE, ctl, environment
 
 QUICKSTART = SOURCE / "bin/quickstart"
 
-needs_programs = pytest.mark.skipif(not (BIN / "shardbus-quickstart-driver").exists(),
-                                    reason="not built")
-
 
 def run(*arguments):
     return subprocess.run([QUICKSTART, *arguments], capture_output=True, text=True, timeout=150,
@@ -41,7 +38,6 @@ def cluster_name(done):
     return found.group(1)
 
 
-@needs_programs
 @pytest.mark.parametrize("victim", ["1", "2", "3"])
 def test_all_asks_are_accounted_for_whichever_broker_dies(victim, tmp_path):
     figures = tmp_path / "figures.json"
@@ -63,7 +59,6 @@ def test_all_asks_are_accounted_for_whichever_broker_dies(victim, tmp_path):
     assert not processes_of(cluster_name(done))
 
 
-@needs_programs
 def test_keep_leaves_a_cluster_that_works():
     done = run("--no-setup", "--bin", str(BIN), "--seconds", "0.2", "--kill", "0", "--keep")
     try:

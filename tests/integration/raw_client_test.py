@@ -15,8 +15,6 @@ from raw_peer import ERROR, GREETED, REPLY, RawPeer, ask, wait_until
 HERE = pathlib.Path(__file__).parent
 UNKNOWN_OUTCOME = 2
 
-pytestmark = pytest.mark.skipif(not (BIN / "shardbusd").exists(), reason="shardbusd is not built")
-
 
 @contextlib.contextmanager
 def cluster(count):

@@ -14,8 +14,6 @@ import zmq
 from daemons import BIN, Daemon, ctl, ctl_json
 from raw_peer import wait_until
 
-pytestmark = pytest.mark.skipif(not (BIN / "shardbusd").exists(), reason="shardbusd is not built")
-
 
 class Impostor:
     """A TCP server that answers each connection in one way, and counts them."""
