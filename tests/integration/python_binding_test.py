@@ -12,7 +12,7 @@ import time
 
 import pytest
 
-from daemons import BIN, SOURCE, Daemon, ctl, environment, read_line
+from daemons import BIN, SOURCE, Daemon, ctl, environment, free_port, read_line
 from raw_peer import wait_until
 
 sys.path.insert(0, str(pathlib.Path(SOURCE) / "bindings/python"))
@@ -143,8 +143,9 @@ def test_state_moves_to_the_worker_of_a_second_node(node):
 
 
 def test_a_restart_of_the_broker_ends_asks_at_once_and_the_client_goes_on():
-    with Daemon("--name", "again") as node:
-        address = node.ready().address
+    address = f"tcp://127.0.0.1:{free_port()}"
+    with Daemon("--name", "again", listen=address) as node:
+        node.ready()
         bus = shardbus.connect(address)
         worker = shardbus.Worker(address, [Basket]).start()
         assert bus.entity("basket", "b").ask("add", {"amount": 1}) == 1

@@ -5,27 +5,12 @@ stands, in one bash, as a reader would paste it.
 """
 
 import os
-import random
 import re
-import socket
 import subprocess
 
-from daemons import BIN, environment
+from daemons import BIN, environment, free_port
 
 ROOT = os.environ.get("SHARDBUS_SOURCE_DIR", os.path.join(os.path.dirname(__file__), "../.."))
-
-
-def free_triple():
-    """A port that is free together with the two after it, which a broker takes as well."""
-    while True:
-        base = random.randrange(20000, 32000)
-        try:
-            taken = [socket.create_server(("127.0.0.1", base + i)) for i in range(3)]
-        except OSError:
-            continue
-        for server in taken:
-            server.close()
-        return base
 
 
 def session():
@@ -42,7 +27,7 @@ def test_readme_session(tmp_path):
     commands, shown = session()
     text = "\n".join(c for c in commands if not c.startswith("export PATH"))
     used = sorted(set(re.findall(r"127\.0\.0\.1:(\d+)", text)))
-    for old, new in ((port, free_triple()) for port in used):
+    for old, new in ((port, free_port()) for port in used):
         text = text.replace(f"127.0.0.1:{old}", f"127.0.0.1:{new}")
     first = re.search(r"--listen (tcp://[0-9.:]+)", text).group(1)
     variables = environment(PATH=f"{BIN}:{os.environ['PATH']}", SHARDBUS_NODE=first)

@@ -11,7 +11,7 @@ import threading
 import pytest
 import zmq
 
-from daemons import BIN, Daemon, ctl, ctl_json
+from daemons import BIN, Daemon, ctl, ctl_json, free_port
 from raw_peer import wait_until
 
 
@@ -88,17 +88,6 @@ class Publisher:
         self._context.term()
 
 
-def free_ports():
-    """Gives the first of three free ports in a row."""
-    while True:
-        with contextlib.ExitStack() as held:
-            first = held.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
-            with contextlib.suppress(OSError, OverflowError):
-                for port in (first + 1, first + 2):
-                    held.enter_context(socket.create_server(("127.0.0.1", port)))
-                return first
-
-
 def assert_echo(node, i):
     # Links that still greet anew end an ask in unknown_outcome; an echo may be repeated.
     def answered():
@@ -114,7 +103,7 @@ IMPOSTORS = {"http": lambda port: Impostor(http, port), "close": lambda port: Im
 
 @pytest.mark.parametrize("kind", IMPOSTORS)
 def test_a_node_joins_when_the_real_seed_appears(kind):
-    port = free_ports()
+    port = free_port()
     address = f"tcp://127.0.0.1:{port}"
     with contextlib.ExitStack() as stack:
         with IMPOSTORS[kind](port) as impostor:
@@ -133,7 +122,7 @@ def test_a_node_joins_when_the_real_seed_appears(kind):
 @pytest.mark.parametrize("kind", IMPOSTORS)
 def test_a_member_comes_back_when_something_else_had_its_ports(kind):
     # All three ports: the links of messages and of gossip meet the impostor too.
-    port = free_ports()
+    port = free_port()
     address = f"tcp://127.0.0.1:{port}"
     with contextlib.ExitStack() as stack:
         other = stack.enter_context(Daemon("--name", "other", "--stable-after", "60s",

@@ -3,11 +3,14 @@
 Nothing here sleeps: it blocks on a line that a process prints, or on its end.
 """
 
+import contextlib
 import json
 import os
 import pathlib
+import random
 import selectors
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -21,6 +24,20 @@ def environment(**more):
     """Our own environment without SHARDBUS_*, which are for the tests and not for the programs."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SHARDBUS_")}
     return {**kept, **more}
+
+
+def free_port():
+    """Gives the first of three free ports in a row: what a node with a given address takes.
+
+    They stay free while nobody listens there: the kernel does not choose them for others, since
+    they lie below the range from which it takes ports for connections and for port 0.
+    """
+    while True:
+        first = random.randrange(10000, 32000)
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
+            for port in range(first, first + 3):
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+            return first
 
 
 def read_line(stream, what, patience=PATIENCE):
@@ -72,7 +89,10 @@ class Daemon:
 
     def ready(self):
         """Waits for the ready line; its fields are then in `fields`."""
-        line = read_line(self.process.stdout, "shardbusd")
+        try:
+            line = read_line(self.process.stdout, "shardbusd")
+        except AssertionError as ended:
+            raise AssertionError(f"{ended}: {self.log()}") from None
         assert line.startswith("ready "), line
         self.fields = dict(word.split("=", 1) for word in line.split()[1:])
         return self
