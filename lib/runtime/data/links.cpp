@@ -295,13 +295,12 @@ void Links::tick() {
     if (!link.blocked.empty()) flush_link(link);
     if (link.next_hello <= context_.now) greet(link);
     if (link.state != State::ready) continue;
-    if (!link.closing && context_.now - link.sent >= context_.config.ping_interval) {
-      std::string frame;
-      wire::encode(frame, wire::Link{link.session, link.sequence + 1});
-      wire::encode_empty(frame, wire::Kind::ping);
-      ++link.sequence;
-      (void)context_.wire->send_link(key, frame);
-      link.sent = context_.now;
+    // In its place in the order: a ping that overtakes what waits in the batch leaves a gap there.
+    if (!link.closing && link.blocked.empty() &&
+        context_.now - link.sent >= context_.config.ping_interval) {
+      const std::size_t before = start(link);
+      wire::encode_empty(link.batch, wire::Kind::ping);
+      take(link, before, false);
     }
     if (context_.now - link.heard >= 4 * context_.config.ping_interval) {
       link.heard = context_.now;

@@ -91,6 +91,18 @@ TEST_F(DataPlaneTest, ManyAsksOverALinkRunIntoNoCreditTrap) {
   for (const Outcome& outcome : outcomes) ASSERT_EQ(outcome.times, 1);
 }
 
+TEST_F(DataPlaneTest, APingDoesNotOvertakeWhatTheSamePassSends) {
+  connect();
+  b_owns();
+  later(2 * a_.plane->config().ping_interval);
+  Outcome outcome;
+  ask_a(outcome);
+  exchange();
+  EXPECT_EQ(outcome.error, Errc::ok);
+  EXPECT_EQ(outcome.payload, "hello");
+  EXPECT_EQ(b_.plane->status().counters["no_session"], 0U);
+}
+
 TEST_F(DataPlaneTest, LostLinkIsUnknownOutcomeAtOnce) {
   connect();
   b_owns();
