@@ -17,6 +17,18 @@ void ControlPlane::flush() {
   publish();
 }
 
+// A version of the set may have been skipped: a member that was heard leaving and then is missing
+// has left; any other one was removed as dead, even if this node has no proof of it.
+void ControlPlane::note_standing(NodeKey key, Connection& connection) {
+  const Member* member = find_member(membership_.set(), key);
+  if (member == nullptr) return;
+  const auto peer = peers_.find(key);
+  const bool asks = peer != peers_.end() && peer->second.leaving;
+  const bool going = member->state == MemberState::leaving || member->state == MemberState::exiting;
+  connection.member = true;
+  connection.leaves = (asks || going) && detector_.reach(key) == failure::Reach::reachable;
+}
+
 void ControlPlane::sync_connections() {
   KeySet wanted;
   const MemberSet& set = membership_.set();
@@ -30,16 +42,18 @@ void ControlPlane::sync_connections() {
   erase(wanted, self_);
   for (const NodeKey key : dead_) erase(wanted, key);
   for (auto it = connected_.begin(); it != connected_.end();) {
+    note_standing(it->first, it->second);
     if (contains(wanted, it->first)) {
       ++it;
       continue;
     }
-    outputs_.emplace_back(DisconnectNode{it->first, contains(dead_, it->first)});
+    const bool removed = it->second.member && !it->second.leaves;
+    outputs_.emplace_back(DisconnectNode{it->first, removed || contains(dead_, it->first)});
     it = connected_.erase(it);
   }
   for (const NodeKey key : wanted) {
     const auto info = infos_.find(key);
-    if (info == infos_.end() || !connected_.try_emplace(key, true).second) continue;
+    if (info == infos_.end() || !connected_.try_emplace(key).second) continue;
     outputs_.emplace_back(ConnectNode{info->second});
   }
 }

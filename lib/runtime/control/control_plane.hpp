@@ -64,7 +64,7 @@ struct ConnectNode {
 };  // both its gossip and its peer endpoint
 struct DisconnectNode {
   NodeKey node;
-  bool dead = false;
+  bool dead = false;  // proven, or removed by a decision; else it left in good order
 };
 struct TableChanged {
   AllocationTable table;
@@ -159,6 +159,11 @@ class ControlPlane {
     JoinRequest request;
     Time asked{};
   };
+  // To whom this node wants a connection, and how it last saw it in the member set.
+  struct Connection {
+    bool member = false;
+    bool leaves = false;
+  };
 
   // inputs.cpp
   bool enter(Time now);  // false: stopped
@@ -220,6 +225,7 @@ class ControlPlane {
 
   // connections.cpp
   void sync_connections();
+  void note_standing(NodeKey key, Connection& connection);
   void flush();
   void publish();
   [[nodiscard]] Digest make_digest() const;
@@ -241,9 +247,9 @@ class ControlPlane {
   std::uint64_t cluster_id_ = 0;
   std::map<NodeKey, Digest> peers_;    // newest digest of each node heard
   std::map<NodeKey, NodeInfo> infos_;  // how to reach whom
-  std::map<NodeKey, bool> connected_;  // to whom this node wants a connection
-  KeySet dead_;                        // proven dead, while they take part in the set
-  KeySet to_remove_;                   // by downing
+  std::map<NodeKey, Connection> connected_;
+  KeySet dead_;       // proven dead, while they take part in the set
+  KeySet to_remove_;  // by downing
   std::vector<HostedType> hosts_;
   bool leaving_ = false;
   bool stopped_ = false;

@@ -171,7 +171,6 @@ void ControlLoop::take(Hosted& input) {
 void ControlLoop::take(Leave& input) {
   (void)input;
   if (plane_ == nullptr) return note_left();
-  leaving_ = true;
   plane_->leave(transport::now());
 }
 
@@ -356,9 +355,6 @@ void ControlLoop::carry_out(const control::ConnectNode& output) {
 void ControlLoop::carry_out(const control::DisconnectNode& output) {
   known_.erase(output.node);
   gossip_.disconnect(output.node);
-  // A node that has left keeps its links: what passes through it is for others to finish. One that
-  // is still in the set parts from those that left before it.
-  if (leaving_ && !output.dead && !plane_->status().in_cluster) return;
   link_.run([output](DataPlane& plane) { plane.disconnect(output.node, output.dead); });
 }
 

@@ -129,7 +129,6 @@ class ControlLoop final : public DataListener {
   Time next_seed_report_{};
   std::vector<HostedType> hosts_;
   std::uint64_t told_cluster_ = 0;
-  bool leaving_ = false;
   std::string rejoin_reason_;
 
   std::mutex mutex_;

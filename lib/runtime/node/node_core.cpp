@@ -223,19 +223,23 @@ Status NodeCore::leave(milliseconds deadline) {
 // The others say goodbye once nothing of theirs is under way through this node any more; then it
 // has the last word on its links, and stops when that has been heard.
 void NodeCore::part(Time until) {
-  wait_until(until, [](DataPlane& plane) { return plane.peers().size() == 0; });
+  const bool heard = wait_until(until, [](DataPlane& plane) { return plane.peers().size() == 0; });
   link_->run_and_wait([](DataPlane& plane) { plane.links().say_goodbye(); });
-  wait_until(until, [](DataPlane& plane) { return plane.links().parted(); });
+  const bool answered = wait_until(until, [](DataPlane& plane) { return plane.links().parted(); });
+  if (heard && answered) return;
+  log_.write(LogLevel::warn, "membership.left_unheard",
+             heard ? "a node did not answer our goodbye in time"
+                   : "a node did not say goodbye in time; asks through this one may end late");
 }
 
-void NodeCore::wait_until(Time until, const std::function<bool(DataPlane&)>& holds) {
+bool NodeCore::wait_until(Time until, const std::function<bool(DataPlane&)>& holds) {
   std::mutex mutex;
   std::condition_variable never;
   std::unique_lock lock(mutex);
   for (;;) {
     bool done = false;
     link_->run_and_wait([&](DataPlane& plane) { done = holds(plane); });
-    if (done || transport::now() >= until) return;
+    if (done || transport::now() >= until) return done;
     never.wait_for(lock, std::chrono::milliseconds(2));
   }
 }

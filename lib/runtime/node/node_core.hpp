@@ -44,7 +44,7 @@ class NodeCore final : public Messenger, public std::enable_shared_from_this<Nod
               std::optional<transport::GossipSockets>& sockets);
   std::unique_ptr<DataPlane> make_plane(const NodeInfo& self);
   void part(Time until);
-  void wait_until(Time until, const std::function<bool(DataPlane&)>& holds);
+  bool wait_until(Time until, const std::function<bool(DataPlane&)>& holds);
   void renew(const NodeInfo& self);
 
   NodeOptions options_;
