@@ -316,7 +316,7 @@ bool World::carry_out(Node& node, control::ControlOutput& output) {
           [&](control::ConnectNode& o) { return connect(node, o.node), true; },
           [&](control::DisconnectNode& o) {
             node.connected.erase(o.node);
-            if (o.dead) node.region->on_dead(now(), o.node);
+            if (o.how == control::Parting::dead) node.region->on_dead(now(), o.node);
             return true;
           },
           [&](control::TellRegion& o) { return node.region->on_command(now(), o.message), true; },

@@ -2,19 +2,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/overloaded.hpp"
 #include "core/region/region.hpp"
 
 namespace shardbus::core {
-namespace {
-
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-template <class... F>
-Overloaded(F...) -> Overloaded<F...>;
-
-}  // namespace
 
 // --- old owner ---
 

@@ -29,6 +29,12 @@ void ControlPlane::note_standing(NodeKey key, Connection& connection) {
   connection.leaves = (asks || going) && detector_.reach(key) == failure::Reach::reachable;
 }
 
+Parting ControlPlane::parting(NodeKey key, const Connection& connection) const {
+  if (contains(dead_, key)) return Parting::dead;
+  if (!connection.member) return Parting::stranger;
+  return connection.leaves ? Parting::left : Parting::dead;
+}
+
 void ControlPlane::sync_connections() {
   KeySet wanted;
   const MemberSet& set = membership_.set();
@@ -47,8 +53,7 @@ void ControlPlane::sync_connections() {
       ++it;
       continue;
     }
-    const bool removed = it->second.member && !it->second.leaves;
-    outputs_.emplace_back(DisconnectNode{it->first, removed || contains(dead_, it->first)});
+    outputs_.emplace_back(DisconnectNode{it->first, parting(it->first, it->second)});
     it = connected_.erase(it);
   }
   for (const NodeKey key : wanted) {

@@ -62,9 +62,14 @@ struct TellRegion {
 struct ConnectNode {
   NodeInfo node;
 };  // both its gossip and its peer endpoint
+enum class Parting : std::uint8_t {
+  stranger,  // never was a member: a joiner that stopped asking, a contact; may come again
+  left,      // in good order
+  dead,      // proven, or removed by a decision
+};
 struct DisconnectNode {
   NodeKey node;
-  bool dead = false;  // proven, or removed by a decision; else it left in good order
+  Parting how = Parting::stranger;
 };
 struct TableChanged {
   AllocationTable table;
@@ -226,6 +231,7 @@ class ControlPlane {
   // connections.cpp
   void sync_connections();
   void note_standing(NodeKey key, Connection& connection);
+  [[nodiscard]] Parting parting(NodeKey key, const Connection& connection) const;
   void flush();
   void publish();
   [[nodiscard]] Digest make_digest() const;

@@ -1,8 +1,7 @@
 // One stable line for every output of the control plane.
-#include "base/model/text.hpp"
-
 #include <array>
 
+#include "base/model/text.hpp"
 #include "runtime/control/control_plane.hpp"
 
 namespace shardbus::control {
@@ -12,7 +11,8 @@ std::string text(const ConnectNode& o) {
   return "connect " + shardbus::to_text(o.node.key);
 }
 std::string text(const DisconnectNode& o) {
-  return "disconnect " + shardbus::to_text(o.node) + (o.dead ? " dead" : "");
+  static constexpr std::array<const char*, 3> kHow{" stranger", " left", " dead"};
+  return "disconnect " + shardbus::to_text(o.node) + kHow.at(static_cast<std::size_t>(o.how));
 }
 std::string text(const TellRegion& o) {
   return "region " + shardbus::to_text(o.message);

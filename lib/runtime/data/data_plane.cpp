@@ -80,11 +80,6 @@ void DataPlane::abandon(Errc code, std::string_view text) {
   dispatch_.abandon(code, text);
 }
 
-void DataPlane::disconnect(NodeKey node, bool dead) {
-  if (!dead) return dispatch_.on_departing(node);
-  dispatch_.on_gone(node, "the owner's node died");
-}
-
 void DataPlane::disconnect_all() {
   for (const NodeInfo& node : links_.nodes()) {
     dispatch_.on_gone(node.key, "the node lost its place in the cluster");
@@ -115,6 +110,7 @@ DataStatus DataPlane::status() {
   status.counters["sessions"] = front_.size();
   status.counters["sessions_limit"] = config.sessions;
   status.counters["peer_sessions"] = peers_.size();
+  status.counters["peer_sessions_limit"] = PeerDoor::kSessionsMax;
   return status;
 }
 

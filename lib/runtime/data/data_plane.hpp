@@ -56,9 +56,13 @@ class DataPlane {
 
   // --- the control loop ---
   void set_cluster_id(std::uint64_t id) { context_.cluster_id = id; }
-  void connect(const NodeInfo& node) { links_.open(node); }
-  void disconnect(NodeKey node, bool dead);
-
+  void connect(const NodeInfo& node) { links_.open(node, kNever); }
+  // For a few envelopes only: the link goes again by itself, unless `connect` claims it.
+  void reach(const NodeInfo& node) { links_.open(node, context_.now + kPassing); }
+  // Ends a `connect`: of a node that may come again; of one that left in good order; of a dead one.
+  void let_go(NodeKey node) { links_.limit(node, context_.now + kPassing); }
+  void part_from(NodeKey node) { dispatch_.on_departing(node); }
+  void bury(NodeKey node) { dispatch_.on_gone(node, "the owner's node died"); }
   // Gives up every link and session: the sockets stay.
   void disconnect_all();
   // Counts and logs a tell that was refused after its caller had gone on.
@@ -77,6 +81,8 @@ class DataPlane {
   [[nodiscard]] bool in_user_code() const { return hosts_.in_user_code(); }
 
  private:
+  static constexpr Duration kPassing = std::chrono::seconds(10);
+
   DataContext context_;
   Links links_;
   FrontDoor front_;

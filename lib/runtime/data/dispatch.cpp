@@ -31,8 +31,9 @@ Type* Dispatch::find_type(std::string_view name) {
   return last_type_;
 }
 
-Type& Dispatch::add_type(std::string_view name, std::uint32_t shard_count) {
-  if (Type* known = find_type(name)) return *known;
+Type* Dispatch::add_type(std::string_view name, std::uint32_t shard_count) {
+  if (Type* known = find_type(name)) return known;
+  if (types_.size() >= wire::kTypesMax) return nullptr;
   Type& type = types_.emplace_back();
   type.name = name;
   type.index = static_cast<std::uint32_t>(types_.size() - 1);
@@ -49,7 +50,7 @@ Type& Dispatch::add_type(std::string_view name, std::uint32_t shard_count) {
     held_total_ -= queue.size();
     for (const HeldMessage& held : queue) resubmit(held);
   }
-  return type;
+  return &type;
 }
 
 Errc Dispatch::submit_tell(const wire::Message& told) {

@@ -9,7 +9,6 @@
 #include <deque>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -20,6 +19,7 @@
 #include "core/delivery/route.hpp"
 #include "core/region/region.hpp"
 #include "runtime/data/context.hpp"
+#include "runtime/data/gone_nodes.hpp"
 #include "shardbus/message.hpp"
 #include "wire/codec.hpp"
 
@@ -99,9 +99,11 @@ class Dispatch {
   // (PROTOCOL.md "Leaving").
   void on_departing(NodeKey node);
   void on_goodbye(NodeKey node);
+  [[nodiscard]] bool is_gone(NodeKey node) const { return gone_.contains(node); }
 
   // --- from hosts ---
-  Type& add_type(std::string_view name, std::uint32_t shard_count);
+  // Null: a new one would be more than the protocol's limit.
+  Type* add_type(std::string_view name, std::uint32_t shard_count);
   void on_stopped(Type& type, ShardId shard, std::vector<core::SavedEntity> states,
                   std::vector<core::Parked> unstarted);
   // Answers a message's asker with an error, or counts the tell.
@@ -199,7 +201,7 @@ class Dispatch {
     bool said = false;  // our goodbye
   };
   std::map<NodeKey, Departure> departing_;
-  std::set<NodeKey> gone_;  // a table may name them a little longer
+  GoneNodes gone_;
   Term highest_term_;
   NodeKey coordinator_;  // whoever commanded last
   Time next_fence_check_ = kNever;

@@ -1,22 +1,13 @@
 // Handoffs: carrying out what a region decided, and the stream that comes in.
 #include <utility>
 
+#include "base/overloaded.hpp"
 #include "runtime/data/dispatch.hpp"
 #include "runtime/data/hosts.hpp"
 #include "runtime/data/links.hpp"
 #include "runtime/data/stream_items.hpp"
 
 namespace shardbus::runtime {
-namespace {
-
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-template <class... F>
-Overloaded(F...) -> Overloaded<F...>;
-
-}  // namespace
 
 void Dispatch::on_stopped(Type& type, ShardId id, std::vector<core::SavedEntity> states,
                           std::vector<core::Parked> unstarted) {
@@ -114,7 +105,7 @@ void Dispatch::send_item(Type& type, ShardId id, core::SendItem& send) {
 void Dispatch::on_stream_envelope(NodeKey from, const wire::Envelope& envelope) {
   std::optional<StreamInput> input = read_stream_item(envelope, context_.now);
   if (!input.has_value()) return context_.count(Count::malformed_frames);
-  Type* type = input->shard_count > 0 ? &add_type(input->name.type, input->shard_count)
+  Type* type = input->shard_count > 0 ? add_type(input->name.type, input->shard_count)
                                       : find_type(input->name.type);
   const ShardId id = input->name.shard;
   if (type == nullptr || id.value >= type->shard_count) return;

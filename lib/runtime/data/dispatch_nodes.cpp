@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/overloaded.hpp"
 #include "runtime/data/dispatch.hpp"
 #include "runtime/data/front_door.hpp"
 #include "runtime/data/hosts.hpp"
@@ -11,15 +12,7 @@
 namespace shardbus::runtime {
 namespace {
 
-constexpr std::size_t kGoneMax = 1024;
 constexpr Duration kDeparture = std::chrono::seconds(3);
-
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-template <class... F>
-Overloaded(F...) -> Overloaded<F...>;
 
 }  // namespace
 
@@ -188,8 +181,7 @@ void Dispatch::note_term(Term term) {
 
 void Dispatch::on_gone(NodeKey node, std::string_view why) {
   departing_.erase(node);
-  gone_.insert(node);
-  if (gone_.size() > kGoneMax) gone_.erase(gone_.begin());
+  gone_.add(node);
   context_.peers->close(node);
   context_.links->close(node);
   fail_target(node, Errc::unknown_outcome, why);
@@ -210,14 +202,15 @@ void Dispatch::on_gone(NodeKey node, std::string_view why) {
 void Dispatch::on_table(const AllocationTable& table) {
   core::Region::Outputs outputs;
   for (const TypeTable& rows : table.types) {
-    Type& type = add_type(rows.name, rows.shard_count);
-    if (type.shard_count != rows.shard_count) {
+    Type* known = add_type(rows.name, rows.shard_count);
+    if (known == nullptr || known->shard_count != rows.shard_count) {
       context_.listener->log(LogLevel::error, "allocation.config_mismatch",
-                             "type=" + rows.name +
-                                 " shard_count_here=" + std::to_string(type.shard_count) +
+                             "type=" + rows.name + " shard_count_here=" +
+                                 std::to_string(known == nullptr ? 0 : known->shard_count) +
                                  " shard_count_of_cluster=" + std::to_string(rows.shard_count));
       continue;
     }
+    Type& type = *known;
     for (std::uint32_t i = 0; i < rows.shard_count; ++i) {
       Shard& shard = type.shards[i];
       shard.region.on_table(rows.entries[i], outputs);
@@ -250,7 +243,7 @@ void Dispatch::on_region_command(NodeKey from, const ControlMessage& command) {
     }
     note_term(generation.term);
     coordinator_ = from;
-    Type* type = shard_count > 0 ? &add_type(name.type, shard_count) : find_type(name.type);
+    Type* type = shard_count > 0 ? add_type(name.type, shard_count) : find_type(name.type);
     if (type == nullptr || name.shard.value >= type->shard_count) return;
     core::Region::Outputs outputs;
     apply(type->shards[name.shard.value].region, outputs);

@@ -23,9 +23,10 @@ Hosts::Hosting& Hosts::hosting_of(Type& type) {
 }
 
 Errc Hosts::host(EntityType definition) {
-  Type& type = context_.dispatch->add_type(definition.name, definition.options.shard_count);
-  if (type.shard_count != definition.options.shard_count) return Errc::config_mismatch;
-  Hosting& hosting = hosting_of(type);
+  Type* type = context_.dispatch->add_type(definition.name, definition.options.shard_count);
+  if (type == nullptr) return Errc::exhausted;
+  if (type->shard_count != definition.options.shard_count) return Errc::config_mismatch;
+  Hosting& hosting = hosting_of(*type);
   hosting.local = true;
   hosting.definition = std::move(definition);
   settle_orphans(hosting);

@@ -20,6 +20,9 @@ std::string Hosts::mismatch(const std::vector<HostedType>& types) const {
   for (const HostedType& offered : types) {
     if (offered.name.starts_with('$')) return "the type " + offered.name + " is reserved";
     const Type* type = context_.dispatch->find_type(offered.name);
+    if (type == nullptr && context_.dispatch->types().size() >= wire::kTypesMax) {
+      return "this node knows " + std::to_string(wire::kTypesMax) + " types already";
+    }
     if (type == nullptr || type->shard_count == offered.shard_count) continue;
     std::string text = "type " + offered.name + " has " + std::to_string(type->shard_count) +
                        " shards in this cluster, the worker offers " +
@@ -35,14 +38,17 @@ void Hosts::add_worker(std::uint64_t session, const std::string& label,
   Worker& worker = workers_[session];
   worker.label = label;
   for (const HostedType& offered : types) {
-    Type& type = context_.dispatch->add_type(offered.name, offered.shard_count);
-    if (type.shard_count != offered.shard_count || offered.name.starts_with('$')) {
+    Type* added = offered.name.starts_with('$')
+                      ? nullptr
+                      : context_.dispatch->add_type(offered.name, offered.shard_count);
+    if (added == nullptr || added->shard_count != offered.shard_count) {
       std::string envelope;
       wire::encode(envelope, wire::Reject{static_cast<std::uint16_t>(Errc::config_mismatch),
                                           mismatch({offered}), 0});
       context_.front->send_raw(session, envelope);
       continue;
     }
+    Type& type = *added;
     Hosting& hosting = hosting_of(type);
     if (std::find(hosting.workers.begin(), hosting.workers.end(), session) !=
         hosting.workers.end()) {

@@ -13,12 +13,19 @@ constexpr Duration kHelloRetry = std::chrono::seconds(1);
 
 }  // namespace
 
-void Links::open(const NodeInfo& node) {
-  if (node.key == context_.self() || links_.contains(node.key)) return;
-  Link& link = links_[node.key];
+void Links::open(const NodeInfo& node, Time until) {
+  if (node.key == context_.self()) return;
+  const auto [entry, added] = links_.try_emplace(node.key);
+  Link& link = entry->second;
+  link.until = std::max(link.until, until);
+  if (!added) return;
   link.node = node;
   link.heard = context_.now;
   context_.wire->open_link(node);
+}
+
+void Links::limit(NodeKey node, Time until) {
+  if (Link* link = find(node)) link->until = until;
 }
 
 void Links::close(NodeKey node) {
@@ -291,31 +298,37 @@ void Links::on_welcome(Link& link, const wire::Welcome& welcome) {
 }
 
 void Links::tick() {
+  std::vector<NodeKey> over;
   for (auto& [key, link] : links_) {
-    if (!link.blocked.empty()) flush_link(link);
-    if (link.next_hello <= context_.now) greet(link);
-    if (link.state != State::ready) continue;
-    // In its place in the order: a ping that overtakes what waits in the batch leaves a gap there.
-    if (!link.closing && link.blocked.empty() &&
-        context_.now - link.sent >= context_.config.ping_interval) {
-      const std::size_t before = start(link);
-      wire::encode_empty(link.batch, wire::Kind::ping);
-      take(link, before, false);
-    }
-    if (context_.now - link.heard >= 4 * context_.config.ping_interval) {
-      link.heard = context_.now;
-      break_session(link);
-      context_.wire->close_link(key);
-      context_.wire->open_link(link.node);
-      context_.listener->on_link_lost(key);
-    }
+    tick(link);
+    if (link.until <= context_.now) over.push_back(key);
   }
+  for (const NodeKey node : over) close(node);
+}
+
+void Links::tick(Link& link) {
+  if (!link.blocked.empty()) flush_link(link);
+  if (link.next_hello <= context_.now) greet(link);
+  if (link.state != State::ready) return;
+  // In its place in the order: a ping that overtakes what waits in the batch leaves a gap there.
+  if (!link.closing && link.blocked.empty() &&
+      context_.now - link.sent >= context_.config.ping_interval) {
+    const std::size_t before = start(link);
+    wire::encode_empty(link.batch, wire::Kind::ping);
+    take(link, before, false);
+  }
+  if (context_.now - link.heard < 4 * context_.config.ping_interval) return;
+  link.heard = context_.now;
+  break_session(link);
+  context_.wire->close_link(link.node.key);
+  context_.wire->open_link(link.node);
+  context_.listener->on_link_lost(link.node.key);
 }
 
 Time Links::next_deadline() const {
   Time next = kNever;
   for (const auto& [key, link] : links_) {
-    next = std::min(next, link.next_hello);
+    next = std::min({next, link.next_hello, link.until});
     if (!link.blocked.empty()) next = std::min(next, context_.now + milliseconds(5));
     if (link.state != State::ready) continue;
     next = std::min({next, link.sent + context_.config.ping_interval,

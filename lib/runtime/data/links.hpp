@@ -25,7 +25,9 @@ class Links {
  public:
   explicit Links(DataContext& context) : context_(context) {}
 
-  void open(const NodeInfo& node);
+  // Until then, or longer if it is open for longer already; kNever: until closed.
+  void open(const NodeInfo& node, Time until);
+  void limit(NodeKey node, Time until);
   // Forgets the link. `dead`: what it had is of unknown outcome.
   void close(NodeKey node);
   [[nodiscard]] bool knows(NodeKey node) const { return links_.contains(node); }
@@ -87,6 +89,7 @@ class Links {
     std::size_t waiting_bytes = 0;
     Time heard{}, sent{};
     Time next_hello = kNever;
+    Time until{};
   };
 
   Link* find(NodeKey node) {
@@ -110,6 +113,7 @@ class Links {
     if (!std::exchange(link.dirty, true)) dirty_.push_back(link.node.key);
   }
   void flush_link(Link& link);
+  void tick(Link& link);
   void pump(Link& link);
   void greet(Link& link);
   void break_session(Link& link);

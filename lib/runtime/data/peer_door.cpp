@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/data/dispatch.hpp"
+#include "runtime/data/links.hpp"
 #include "shardbus/version.hpp"
 
 namespace shardbus::runtime {
@@ -141,24 +142,59 @@ void PeerDoor::on_hello(std::uint32_t connection, const wire::Envelope& envelope
                       hello.cluster + "\"",
                   kRetryMs);
   }
-  std::uint64_t& newest = newest_[hello.node.name];
-  if (hello.node.incarnation < newest) {
-    return refuse(connection, Errc::stale_incarnation,
-                  "a newer incarnation of " + hello.node.name + " is known", kRetryMs);
+  if (std::string text = objection(hello.node); !text.empty()) {
+    return refuse(connection, Errc::stale_incarnation, std::move(text), kRetryMs);
   }
-  newest = hello.node.incarnation;
-  const auto older = connections_.find(hello.node.key);
+  if (!make_room(hello.node.key)) {
+    return refuse(connection, Errc::busy,
+                  "this node has " + std::to_string(kSessionsMax) + " sessions with other nodes",
+                  kRetryMs);
+  }
+  open(connection, hello.node);
+}
+
+std::string PeerDoor::objection(const NodeInfo& node) const {
+  if (context_.dispatch->is_gone(node.key)) {
+    return "this incarnation of " + node.name + " is not in the cluster any more";
+  }
+  const NodeInfo* known = context_.links->info(context_.links->find_by_name(node.name));
+  bool newer = known != nullptr && known->incarnation > node.incarnation;
+  for (const auto& [key, connection] : connections_) {
+    const NodeInfo& other = sessions_.at(connection).node;
+    newer = newer || (other.name == node.name && other.incarnation > node.incarnation);
+  }
+  return newer ? "a newer incarnation of " + node.name + " is known" : std::string();
+}
+
+// Sessions of nodes that are no members (any more) have no end of their own: they make room.
+bool PeerDoor::make_room(NodeKey node) {
+  if (connections_.contains(node) || connections_.size() < kSessionsMax) return true;
+  const auto stranger =
+      std::find_if(connections_.begin(), connections_.end(),
+                   [this](const auto& entry) { return !context_.links->knows(entry.first); });
+  if (stranger == connections_.end()) return false;
+  sessions_.erase(stranger->second);
+  connections_.erase(stranger);
+  return true;
+}
+
+void PeerDoor::open(std::uint32_t connection, const NodeInfo& node) {
+  const auto before = sessions_.find(connection);
+  if (before != sessions_.end() && before->second.node.key != node.key) {
+    close(before->second.node.key);
+  }
+  const auto older = connections_.find(node.key);
   if (older != connections_.end()) {
     if (older->second != connection) sessions_.erase(older->second);
     // Replies that the older session carried may be lost.
-    context_.dispatch->on_peer_session_replaced(hello.node.key);
+    context_.dispatch->on_peer_session_replaced(node.key);
   }
-  connections_[hello.node.key] = connection;
+  connections_[node.key] = connection;
   Session& session = sessions_[connection];
-  session = {hello.node, context_.random_number(), 1,
+  session = {node, context_.random_number(), 1,
              core::CreditGrant(context_.config.peer_credit, kCreditBytes)};
   welcome(connection, session);
-  context_.listener->on_traffic(hello.node.key);
+  context_.listener->on_traffic(node.key);
 }
 
 void PeerDoor::welcome(std::uint32_t connection, const Session& session) {

@@ -18,6 +18,8 @@ namespace shardbus::runtime {
 
 class PeerDoor {
  public:
+  static constexpr std::size_t kSessionsMax = 1024;
+
   explicit PeerDoor(DataContext& context) : context_(context) {}
 
   void on_frame(std::uint32_t connection, std::string_view frame);
@@ -34,6 +36,10 @@ class PeerDoor {
   };
 
   void on_hello(std::uint32_t connection, const wire::Envelope& envelope);
+  // What stands against a session with this node; empty: nothing.
+  [[nodiscard]] std::string objection(const NodeInfo& node) const;
+  [[nodiscard]] bool make_room(NodeKey node);
+  void open(std::uint32_t connection, const NodeInfo& node);
   void refuse(std::uint32_t connection, Errc code, std::string text, std::uint32_t retry_ms);
   void no_session(std::uint32_t connection);
   void welcome(std::uint32_t connection, const Session& session);
@@ -44,7 +50,6 @@ class PeerDoor {
   DataContext& context_;
   std::unordered_map<std::uint32_t, Session> sessions_;  // by connection; never iterated
   std::map<NodeKey, std::uint32_t> connections_;
-  std::map<std::string, std::uint64_t, std::less<>> newest_;  // incarnation per name
 };
 
 }  // namespace shardbus::runtime

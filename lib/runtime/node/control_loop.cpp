@@ -335,7 +335,7 @@ void ControlLoop::carry_out(const control::PublishDelta& output) {
 
 void ControlLoop::carry_out(const control::SendControl& output) {
   link_.run([output](DataPlane& plane) {
-    plane.connect(output.node);
+    plane.reach(output.node);
     (void)plane.links().send_control(output.to, output.message);
   });
 }
@@ -355,7 +355,16 @@ void ControlLoop::carry_out(const control::ConnectNode& output) {
 void ControlLoop::carry_out(const control::DisconnectNode& output) {
   known_.erase(output.node);
   gossip_.disconnect(output.node);
-  link_.run([output](DataPlane& plane) { plane.disconnect(output.node, output.dead); });
+  link_.run([output](DataPlane& plane) {
+    switch (output.how) {
+      case control::Parting::stranger:
+        return plane.let_go(output.node);
+      case control::Parting::left:
+        return plane.part_from(output.node);
+      case control::Parting::dead:
+        return plane.bury(output.node);
+    }
+  });
 }
 
 void ControlLoop::carry_out(const control::TableChanged& output) {

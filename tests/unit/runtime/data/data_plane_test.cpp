@@ -103,6 +103,35 @@ TEST_F(DataPlaneTest, APingDoesNotOvertakeWhatTheSamePassSends) {
   EXPECT_EQ(b_.plane->status().counters["no_session"], 0U);
 }
 
+TEST_F(DataPlaneTest, MoreTypesThanTheProtocolAllowsAreNotTaken) {
+  for (std::uint32_t i = 0; i < wire::kTypesMax; ++i) a_.host("t" + std::to_string(i));
+  EXPECT_EQ(a_.plane->dispatch().add_type("one-more", kShards), nullptr);
+  EXPECT_NE(a_.plane->dispatch().add_type("t7", kShards), nullptr);
+}
+
+// A joiner that was slow is forgotten and then comes in all the same.
+TEST_F(DataPlaneTest, AStrangerThatWasLetGoMayComeAgain) {
+  connect();
+  b_owns();
+  pass(a_, [&] { a_.plane->let_go(key_of(2)); });
+  pass(a_, [&] { a_.plane->connect(info_of(2)); });
+  later(60s);
+  pass(a_);
+  Outcome outcome;
+  ask_a(outcome);
+  exchange();
+  EXPECT_EQ(outcome.error, Errc::ok);
+}
+
+TEST_F(DataPlaneTest, ALinkForOneAnswerGoesByItself) {
+  pass(a_, [&] { a_.plane->reach(info_of(3)); });
+  EXPECT_TRUE(a_.plane->links().knows(key_of(3)));
+  later(20s);
+  pass(a_);
+  EXPECT_FALSE(a_.plane->links().knows(key_of(3)));
+  EXPECT_TRUE(a_.plane->links().knows(key_of(2)));
+}
+
 TEST_F(DataPlaneTest, LostLinkIsUnknownOutcomeAtOnce) {
   connect();
   b_owns();
@@ -120,7 +149,7 @@ TEST_F(DataPlaneTest, DeadNodeIsUnknownOutcomeAndTheNextAskWaitsForTheNextTable)
   Outcome first;
   ask_a(first, "silence");
   exchange();
-  pass(a_, [&] { a_.plane->disconnect(key_of(2), true); });
+  pass(a_, [&] { a_.plane->bury(key_of(2)); });
   EXPECT_EQ(first.error, Errc::unknown_outcome);
   Outcome second;
   ask_a(second);

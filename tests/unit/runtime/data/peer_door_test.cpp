@@ -1,0 +1,74 @@
+// Sessions that other nodes open: who is refused, and how many there may be.
+#include "plane_fixture.hpp"
+
+namespace shardbus::runtime {
+namespace {
+
+class PeerDoorTest : public PlaneTest {
+ protected:
+  PeerDoorTest() : node_(1) {}
+
+  // Greets on a connection; gives the kind of the answer.
+  wire::Kind greet(std::uint32_t connection, const NodeInfo& info) {
+    wire::Hello hello;
+    hello.cluster = "test";
+    hello.role = wire::Role::node;
+    hello.node = info;
+    hello.max_batch = 100;
+    std::string frame;
+    wire::encode(frame, hello);
+    node_.wire.peer.clear();
+    pass(node_, [&] { node_.plane->peers().on_frame(connection, frame); });
+    EXPECT_EQ(node_.wire.peer.size(), 1U);
+    const Envelopes answers({node_.wire.peer.front().second});
+    return answers.all.front().kind;
+  }
+  static NodeInfo incarnation(std::uint64_t number) {
+    return {"n2", number, node_key("n2", number), "front", "peer", "gossip"};
+  }
+
+  TestNode node_;
+};
+
+TEST_F(PeerDoorTest, AnOlderIncarnationIsRefused) {
+  EXPECT_EQ(greet(1, incarnation(5)), wire::Kind::welcome);
+  EXPECT_EQ(greet(2, incarnation(4)), wire::Kind::reject);
+  EXPECT_EQ(greet(3, incarnation(5)), wire::Kind::welcome);
+  EXPECT_EQ(greet(4, incarnation(6)), wire::Kind::welcome);
+}
+
+TEST_F(PeerDoorTest, ADeadNodeDoesNotComeBack) {
+  EXPECT_EQ(greet(1, incarnation(5)), wire::Kind::welcome);
+  pass(node_, [&] { node_.plane->bury(incarnation(5).key); });
+  EXPECT_EQ(node_.plane->peers().size(), 0U);
+  EXPECT_EQ(greet(2, incarnation(5)), wire::Kind::reject);
+  EXPECT_EQ(greet(3, incarnation(6)), wire::Kind::welcome);
+}
+
+TEST_F(PeerDoorTest, ANewNameOnAConnectionEndsTheSessionOfTheOldOne) {
+  EXPECT_EQ(greet(1, info_of(2)), wire::Kind::welcome);
+  EXPECT_EQ(greet(1, info_of(3)), wire::Kind::welcome);
+  EXPECT_EQ(node_.plane->peers().size(), 1U);
+}
+
+TEST_F(PeerDoorTest, StrangersMakeRoomAndMembersAreKept) {
+  pass(node_, [&] { node_.plane->connect(info_of(2)); });
+  EXPECT_EQ(greet(1, info_of(2)), wire::Kind::welcome);
+  const Envelopes member({node_.wire.peer.front().second});
+  const auto limit = static_cast<int>(PeerDoor::kSessionsMax);
+  for (int i = 3; i < limit + 100; ++i) {
+    ASSERT_EQ(greet(static_cast<std::uint32_t>(i), info_of(i)), wire::Kind::welcome);
+  }
+  EXPECT_EQ(node_.plane->peers().size(), PeerDoor::kSessionsMax);
+  // A frame without a session is answered, one of a standing session is not.
+  wire::Welcome welcome;
+  ASSERT_EQ(wire::decode(member.of(wire::Kind::welcome).front(), welcome), Errc::ok);
+  std::string frame;
+  wire::encode(frame, wire::Link{welcome.session, 1});
+  node_.wire.peer.clear();
+  pass(node_, [&] { node_.plane->peers().on_frame(1, frame); });
+  EXPECT_TRUE(node_.wire.peer.empty());
+}
+
+}  // namespace
+}  // namespace shardbus::runtime
