@@ -174,7 +174,7 @@ class ControlPlane {
   bool enter(Time now);  // false: stopped
   void accept_digest(const Digest& digest);
   bool check_identity(const Digest& digest);
-  bool note_incarnation(const NodeInfo& node);
+  bool note_incarnation(const NodeInfo& node, bool admitted);
   bool known_cluster(const Digest& digest);
   void note_peer(const Digest& digest);
   void adopt_table(NodeKey from, const AllocationTable& table);
@@ -199,6 +199,7 @@ class ControlPlane {
   // joining.cpp
   void learn_contact(const Digest& digest);
   void ask_to_join();
+  void refuse(const JoinRequest& request, JoinRefused refusal);
   [[nodiscard]] JoinRefused check_join(const JoinRequest& request) const;
   void forget_joiners();
   [[nodiscard]] std::vector<NodeInfo> joiners() const;

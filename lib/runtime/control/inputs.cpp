@@ -111,13 +111,19 @@ bool ControlPlane::check_identity(const Digest& digest) {
     ++ignored_.old_digest;
     return false;
   }
-  return note_incarnation(digest.from);
+  const bool admitted = digest.cluster_id == cluster_id_ && takes_part(digest.set, digest.from.key);
+  return note_incarnation(digest.from, admitted);
 }
 
-// Returns false for what an older incarnation says, and for a second node of one name.
-bool ControlPlane::note_incarnation(const NodeInfo& node) {
+// Returns false for what an older incarnation says, and for a second node of one name. `admitted`:
+// the others have taken it for a member.
+bool ControlPlane::note_incarnation(const NodeInfo& node, bool admitted) {
   if (node.name == config_.self.name) {
-    if (node.incarnation > config_.self.incarnation) down_self("newer incarnation");
+    // At another address it is a copy of our name and proves nothing while we live, unless the
+    // others gave us up for it.
+    const bool successor = node.peer == config_.self.peer || admitted;
+    if (!successor) ++ignored_.duplicate_name;
+    if (successor && node.incarnation > config_.self.incarnation) down_self("newer incarnation");
     return false;
   }
   KeySet counted = keys_of(membership_.set().members);

@@ -12,6 +12,12 @@ namespace {
 // A joiner that stopped asking is forgotten.
 constexpr Duration kJoinerForgotten = std::chrono::seconds(2);
 
+JoinRefused duplicate(const NodeInfo& known, const NodeInfo& asks) {
+  return {static_cast<std::uint16_t>(Errc::duplicate_node),
+          "'" + known.name + "' is at " + known.peer + " and heard, another one asks from " +
+              asks.peer};
+}
+
 }  // namespace
 
 void ControlPlane::on_seed(Time now, const NodeInfo& contact, const std::string& cluster,
@@ -79,28 +85,37 @@ void ControlPlane::ask_to_join() {
 void ControlPlane::handle(NodeKey from, const JoinRequest& request) {
   if (request.node.key == self_ || !in_set()) return;
   // Also where nobody can decide: it may be the proof that lets somebody do so.
-  if (request.cluster == config_.cluster) note_incarnation(request.node);
+  const bool same_cluster = request.cluster == config_.cluster;
+  if (same_cluster) note_incarnation(request.node, false);
   if (stopped_) return;
+  // Nobody knows better than this node that it lives.
+  const NodeInfo& self = config_.self;
+  if (same_cluster && request.node.name == self.name && request.node.peer != self.peer) {
+    return refuse(request, duplicate(self, request.node));
+  }
   if (!deciding()) {
     const NodeKey coordinator = election_.coordinator();
     const bool direct = from == request.node.key;  // passed on once, never in a circle
     if (direct && coordinator != kNoNode && coordinator != self_) send(coordinator, request);
     return;
   }
-  remember(request.node);
   if (takes_part(membership_.set(), request.node.key)) {
+    remember(request.node);
     send(request.node.key, numbered_digest());
     return;
   }
   JoinRefused refusal = check_join(request);
-  if (refusal.code != 0) {
-    event(Severity::warn, "join.refuse", request.node.name + ": " + refusal.text);
-    send(request.node.key, std::move(refusal));
-    return;
-  }
+  if (refusal.code != 0) return refuse(request, std::move(refusal));
+  remember(request.node);
   const auto [joiner, added] = joiners_.try_emplace(request.node.key);
   joiner->second = Joiner{request, now_};
   if (added) joiner_order_.push_back(request.node.key);
+}
+
+// Not remembered: only its answer needs its address.
+void ControlPlane::refuse(const JoinRequest& request, JoinRefused refusal) {
+  event(Severity::warn, "join.refuse", request.node.name + ": " + refusal.text);
+  outputs_.emplace_back(SendControl{request.node.key, request.node, std::move(refusal)});
 }
 
 // Code 0: welcome. The text shows both values.
@@ -115,15 +130,13 @@ JoinRefused ControlPlane::check_join(const JoinRequest& request) const {
   for (const Member& member : membership_.set().members) {
     const NodeInfo& node = member.node;
     if (node.name != request.node.name) continue;
+    if (node.peer != request.node.peer && !contains(dead_, node.key)) {
+      return duplicate(node, request.node);
+    }
     if (node.key == self_ || node.incarnation >= request.node.incarnation) {
       return refuse(Errc::stale_incarnation,
                     "incarnation " + std::to_string(node.incarnation) + " is known here, " +
                         std::to_string(request.node.incarnation) + " asked");
-    }
-    if (node.peer != request.node.peer && !contains(dead_, node.key)) {
-      return refuse(Errc::duplicate_node, "'" + node.name + "' is at " + node.peer +
-                                              " and heard, another one asks from " +
-                                              request.node.peer);
     }
   }
   for (const HostedType& type : request.hosts) {

@@ -128,6 +128,54 @@ TEST_F(AloneTest, ANewerIncarnationOfItsOwnNameEndsIt) {
   EXPECT_FALSE(plane_.status().in_cluster);
 }
 
+TEST_F(AloneTest, ACopyOfItsNameElsewhereIsRefusedAndEndsNothing) {
+  ControlPlane copy(now_, config(info("a", 9, "elsewhere"), false));
+  copy.on_seed(now_, self_, "orders", plane_.cluster_id());
+  int refusals = 0;
+  // Everything that the copy says for three seconds reaches this node, and the other way round.
+  for (const Time end = now_ + 3s; now_ < end; now_ += 50ms) {
+    plane_.on_tick(now_);
+    copy.on_tick(now_);
+    for (const ControlOutput& output : copy.take_outputs()) {
+      ASSERT_FALSE(std::holds_alternative<DownSelf>(output)) << to_text(output);
+      if (const auto* sent = std::get_if<SendControl>(&output)) {
+        plane_.on_message(now_, NodeKey{901}, sent->message);
+      } else if (const auto* digest = std::get_if<PublishDigest>(&output)) {
+        plane_.on_digest(now_, digest->digest);
+      }
+    }
+    for (const ControlOutput& output : settle()) {
+      ASSERT_FALSE(std::holds_alternative<DownSelf>(output)) << to_text(output);
+      if (const auto* sent = std::get_if<SendControl>(&output)) {
+        const auto* refused = std::get_if<JoinRefused>(&sent->message);
+        ASSERT_NE(refused, nullptr);
+        EXPECT_EQ(static_cast<Errc>(refused->code), Errc::duplicate_node);
+        EXPECT_THAT(refused->text, HasSubstr("'a' is at tcp://a:7401"));
+        ++refusals;
+        copy.on_message(now_, self_.key, sent->message);
+      } else if (const auto* digest = std::get_if<PublishDigest>(&output)) {
+        copy.on_digest(now_, digest->digest);
+      }
+    }
+  }
+  EXPECT_GE(refusals, 5);  // it tries on: the other one may be an own life that nobody missed yet
+  EXPECT_GE(plane_.ignored().duplicate_name, 5U);
+  EXPECT_EQ(plane_.status().authority, Authority::full);
+  EXPECT_FALSE(copy.status().in_cluster);
+}
+
+TEST_F(AloneTest, ACopyOfItsNameThatTheOthersTookForItEndsIt) {
+  Digest digest;
+  digest.cluster = "orders";
+  digest.cluster_id = plane_.cluster_id();
+  digest.from = info("a", 9, "elsewhere");
+  digest.number = 1;
+  digest.set = plane_.members();
+  digest.set.members[0].node = digest.from;
+  plane_.on_digest(now_, digest);
+  EXPECT_FALSE(plane_.status().in_cluster);
+}
+
 TEST_F(AloneTest, DigestsOfOtherClustersAreCountedAndNamedOnce) {
   Digest digest;
   digest.cluster = "carts";
