@@ -85,8 +85,8 @@ def test_a_client_and_a_worker_answer_in_every_way(node):
             basket.ask("add", {"wrong": 1})
         begin = time.monotonic()
         with pytest.raises(shardbus.Timeout):
-            basket.ask("hang", timeout=0.3)
-        assert 0.2 < time.monotonic() - begin < 3
+            basket.ask("hang", timeout=1)
+        assert 0.9 < time.monotonic() - begin < 20
         with pytest.raises(shardbus.NoSuchType):
             bus.entity("nobody-hosts-this", "x").ask("get")
         assert basket.ask("get") == [102, "first"]

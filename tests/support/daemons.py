@@ -26,6 +26,9 @@ def environment(**more):
     return {**kept, **more}
 
 
+_given_ports = set()
+
+
 def free_port():
     """Gives the first of three free ports in a row: what a node with a given address takes.
 
@@ -33,10 +36,14 @@ def free_port():
     they lie below the range from which it takes ports for connections and for port 0.
     """
     while True:
-        first = random.randrange(10000, 32000)
+        # In steps of three, so that what is given next cannot overlap.
+        first = random.randrange(10000, 32000, 3)
+        if first in _given_ports:
+            continue
         with contextlib.ExitStack() as held, contextlib.suppress(OSError):
             for port in range(first, first + 3):
                 held.enter_context(socket.create_server(("127.0.0.1", port)))
+            _given_ports.add(first)
             return first
 
 

@@ -267,7 +267,7 @@ def test_a_lost_session_drops_the_entities(broker, bus, worker):
     broker.forget_sessions()
     worker.entity("echo", "e").tell("any")  # makes the worker notice
     bus.entity("echo", "e").tell("any")
-    broker.wait_until(lambda: broker.welcomed == 4)
+    broker.wait_until(lambda: broker.welcomed >= 4)
     assert cart.ask("add", {"name": "tea"}) == 1
 
 

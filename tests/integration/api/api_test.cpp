@@ -138,7 +138,7 @@ TEST(OneNode, TypedErrors) {
             Errc::no_such_type);
   EXPECT_EQ(nodes[0].entity("desk", "a").ask<std::uint64_t>("fail", Fail{}, 5s).error().code(),
             Errc::no_reply);
-  EXPECT_EQ(nodes[0].entity("desk", "b").ask<std::uint64_t>("get", Get{}, 50ms).error().code(),
+  EXPECT_EQ(nodes[0].entity("desk", "b").ask<std::uint64_t>("get", Get{}, 1s).error().code(),
             Errc::timeout);
   EXPECT_EQ(nodes[0].entity("counter", "").ask<void>("get", Get{}, 1s).error().code(),
             Errc::invalid_argument);
