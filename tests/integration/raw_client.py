@@ -16,7 +16,7 @@ import msgpack
 import zmq
 
 TELL, ASK, REPLY, ERROR, HELLO, WELCOME, REJECT = 1, 2, 3, 4, 10, 11, 12
-PING, PONG, CREDIT, WHO, HERE, RELEASE, RELEASED = 15, 16, 17, 19, 20, 71, 72
+GOODBYE, PING, PONG, CREDIT, WHO, HERE, RELEASE, RELEASED = 14, 15, 16, 17, 19, 20, 71, 72
 NO_SUCH_METHOD, UNKNOWN_KIND, NO_SESSION = 3, 11, 13
 GREETED = 1
 SECONDS = 10.0
@@ -165,6 +165,8 @@ def host_a_type(context, address, peer):
     correlation = peer.send_ask("raw", "r1", "fly", None)
     serve_one(worker, 41)
     assert peer.answer_to(correlation)[3] == NO_SUCH_METHOD
+    # Without it the node keeps its shards for it until it finds the connection closed.
+    worker.send(GOODBYE, 0, None)
     say("a worker: 40 asks through its credit, and an error")
 
 
