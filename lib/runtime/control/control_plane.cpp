@@ -62,6 +62,7 @@ std::vector<ControlOutput> ControlPlane::take_outputs() {
   if (!stopped_) {
     settle();
     flush();
+    leave_as_last();
   }
   // Connections first, the end last; within one kind the order in which they came up.
   std::stable_sort(outputs_.begin(), outputs_.end(),

@@ -218,6 +218,7 @@ class ControlPlane {
   void decide_shards();
   void feed_downing();
   void maybe_leave();
+  void leave_as_last();
   void own_pause(Duration late);
   void learn_dead(NodeKey node, const char* why);
   void down_self(const std::string& reason);
@@ -226,6 +227,7 @@ class ControlPlane {
   [[nodiscard]] KeySet unreachable() const;
   [[nodiscard]] KeySet leaving() const;
   [[nodiscard]] bool others_stay() const;
+  [[nodiscard]] bool nobody_else() const;
   [[nodiscard]] bool deciding() const { return election_.authority() != Authority::none; }
   [[nodiscard]] bool in_set() const { return membership_.in_set(); }
 

@@ -231,9 +231,25 @@ void ControlPlane::maybe_leave() {
   if (others_stay() && election_.claiming()) {
     apply(election_.step(now_, election::GiveUp{}));
   }
-  const bool alone = membership_.set().members.size() == 1 && membership_.set().counted;
-  if (in_set() && !alone) return;
-  if (cluster_id_ != 0 && !in_set()) return;  // SelfRemoved will tell
+  if (cluster_id_ != 0 && !nobody_else()) return;  // SelfRemoved will tell
+  stopped_ = true;
+  outputs_.emplace_back(LeaveDone{});
+}
+
+// Of a version that removes this node, those that it leaves behind say whether it counts.
+bool ControlPlane::nobody_else() const {
+  const std::vector<Member>& members = membership_.set().members;
+  return !in_set() && !members.empty() &&
+         std::all_of(members.begin(), members.end(),
+                     [this](const Member& member) { return contains(dead_, member.node.key); });
+}
+
+// Those that left before it learn from it alone that the version without them counts, so the last
+// one goes when it has said so.
+void ControlPlane::leave_as_last() {
+  const MemberSet& set = membership_.set();
+  const bool alone = in_set() && set.members.size() == 1 && set.counted;
+  if (!leaving_ || stopped_ || !alone || published_.set != set) return;
   stopped_ = true;
   outputs_.emplace_back(LeaveDone{});
 }

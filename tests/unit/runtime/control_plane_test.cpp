@@ -208,6 +208,68 @@ TEST_F(AloneTest, RepublishesEveryInterval) {
   EXPECT_TRUE(std::holds_alternative<PublishDigest>(outputs[0]));
 }
 
+// Two planes on a perfect network; no types, so that nothing has to be moved.
+class PairTest : public testing::Test {
+ protected:
+  struct Side {
+    NodeInfo info;
+    ControlPlane plane;
+    bool left = false;
+  };
+
+  void run(Duration time) {
+    for (const Time until = now_ + time; now_ < until; now_ += 1ms) {
+      for (Side* side : {&first_, &second_}) side->plane.on_tick(now_);
+      for (bool busy = true; busy;) {
+        busy = false;
+        for (Side* side : {&first_, &second_}) {
+          for (const ControlOutput& output : side->plane.take_outputs()) {
+            busy = true;
+            carry(*side, side == &first_ ? second_ : first_, output);
+          }
+        }
+      }
+    }
+  }
+
+  void carry(Side& from, Side& to, const ControlOutput& output) {
+    from.left = from.left || std::holds_alternative<LeaveDone>(output);
+    if (const auto* digest = std::get_if<PublishDigest>(&output)) {
+      to.plane.on_digest(now_, digest->digest);
+    } else if (const auto* sent = std::get_if<SendControl>(&output)) {
+      to.plane.on_message(now_, from.info.key, sent->message);
+    } else if (const auto* told = std::get_if<TellRegion>(&output)) {
+      const auto* request = std::get_if<ReportRequest>(&told->message);
+      if (request == nullptr) return;
+      const RegionReport nothing{request->term, request->claimant, from.info.key, {}};
+      from.plane.on_message(now_, from.info.key, nothing);
+    }
+  }
+
+  static ControlConfig without_types(const NodeInfo& self, bool bootstrap) {
+    ControlConfig made = config(self, bootstrap);
+    made.hosts.clear();
+    return made;
+  }
+
+  Time now_ = Time{} + 1s;
+  Side first_{info("a", 5, "a"), {now_, without_types(info("a", 5, "a"), true)}};
+  Side second_{info("bb", 1, "b"), {now_, without_types(info("bb", 1, "b"), false)}};
+};
+
+// The one that is left alone has to say that the version without the other counts before it goes.
+TEST_F(PairTest, WhoLeaveTogetherBothLeaveInOrder) {
+  run(5ms);
+  second_.plane.on_seed(now_, first_.info, "orders", first_.plane.cluster_id());
+  run(500ms);
+  ASSERT_EQ(second_.plane.members().members.size(), 2U);
+  first_.plane.leave(now_);
+  second_.plane.leave(now_);
+  run(1s);
+  EXPECT_TRUE(first_.left);
+  EXPECT_TRUE(second_.left);
+}
+
 TEST(Joiner, WithoutASeedItOnlySaysThatItIsThere) {
   const Time now = Time{} + 1s;
   ControlPlane plane(now, config(info("bb", 1, "b"), false));
