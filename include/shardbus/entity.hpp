@@ -32,7 +32,7 @@ class SHARDBUS_EXPORT Context {
   [[nodiscard]] std::string_view id() const { return id_; }
   // Name of the node that runs the entity.
   [[nodiscard]] std::string_view node() const { return node_; }
-  // Who sent the message, for humans: a node's name or "client:<number>".
+  // Who sent the message: the key of a node, or a client's sender number.
   [[nodiscard]] std::string_view sender() const { return sender_; }
   // Address of another entity. Asks from a handler need the callback form.
   [[nodiscard]] EntityRef entity(std::string type, std::string id) const {

@@ -194,7 +194,7 @@ void World::take(NodeKey from, NodeKey to, Packet packet) {
                           region.on_item(from, item.generation, item.index, std::move(item.item),
                                          outputs);
                         },
-                        [&](StreamAck& ack) { region.on_ack(from, ack.generation, outputs); }},
+                        [&](StreamAck& ack) { region.on_ack(from, ack.generation); }},
              packet);
   carry_out(to, outputs);
 }

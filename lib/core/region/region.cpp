@@ -7,17 +7,9 @@
 namespace shardbus::core {
 
 Region::Verdict Region::admit(std::uint64_t sender, Generation stamped) {
-  for (SenderMark& mark : marks_) {
-    if (mark.sender != sender) continue;
-    if (stamped < mark.generation) {
-      ++counters_.stale_messages;
-      return Verdict::stale;
-    }
-    mark.generation = stamped;
-    return Verdict::deliver;
-  }
-  marks_.push_back({sender, stamped});
-  return Verdict::deliver;
+  if (marks_.admit(sender, stamped)) return Verdict::deliver;
+  ++counters_.stale_messages;
+  return Verdict::stale;
 }
 
 Region::Verdict Region::arrive_elsewhere() {
@@ -47,7 +39,8 @@ void Region::on_fence(const PassingFence& fence, Outputs& out) {
       return;
     case RegionState::sending:
     case RegionState::forward:
-      append(fence, out);
+      // Where the buffer is full the sender asks again: an open fence is repeated.
+      if (parked() < parked_limit_) append(fence, out);
       return;
     case RegionState::none:
     case RegionState::frozen:
@@ -149,13 +142,12 @@ void Region::rehome(Generation generation, Outputs& out) {
     lose_arrived(out);
   }
   marks_.clear();
-  become_owner(generation, out);
+  become_owner(generation);
   if (own_fence_ == 0) release_held(out);
   out.emplace_back(AnswerCoordinator{RegionAnswerKind::owned, generation});
 }
 
-void Region::become_owner(Generation generation, Outputs& out) {
-  (void)out;
+void Region::become_owner(Generation generation) {
   state_ = RegionState::owner;
   generation_ = generation;
   other_ = kNoNode;
@@ -211,13 +203,14 @@ void Region::on_dead(NodeKey node, Outputs& out) {
   }
   if (waiting_begin_.has_value() && waiting_begin_->second == node) waiting_begin_.reset();
   std::erase_if(inflows_, [node](const Inflow& inflow) { return inflow.from == node; });
+  marks_.forget(node.value);
   if (other_ != node) return;
   if (state_ == RegionState::sending) lose_retained(out);
   if (state_ == RegionState::forward) state_ = RegionState::none;
 }
 
 void Region::forget_sender(std::uint64_t sender) {
-  std::erase_if(marks_, [sender](const SenderMark& mark) { return mark.sender == sender; });
+  marks_.forget(sender);
 }
 
 void Region::expire(Time now, Outputs& out) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/region/region_types.hpp"
+#include "core/region/sender_marks.hpp"
 
 namespace shardbus::core {
 
@@ -67,7 +68,7 @@ class Region {
   // --- the stream, from the old owner ---
   void on_item(NodeKey from, Generation generation, std::uint64_t index, StreamItem item,
                Outputs& out);
-  void on_ack(NodeKey from, Generation generation, Outputs& out);
+  void on_ack(NodeKey from, Generation generation);
 
   // --- the world ---
   void on_own_fence(std::uint64_t id, Outputs& out);  // answered, or its path lost
@@ -107,7 +108,7 @@ class Region {
 
   Verdict admit(std::uint64_t sender, Generation stamped);
   Verdict arrive_elsewhere();
-  void become_owner(Generation generation, Outputs& out);
+  void become_owner(Generation generation);
   void become_incoming(Generation generation, NodeKey from, Outputs& out);
   Inflow* inflow_of(NodeKey from, Generation generation, std::uint64_t index, Outputs& out);
   void close_inflow();  // of the transfer that is not completed
@@ -135,7 +136,7 @@ class Region {
   bool stopping_ = false;       // owner: BEGIN taken, handlers still run
   Generation next_generation_;  // while stopping
   NodeKey next_;                // while stopping; ourselves: the move was called off
-  std::vector<SenderMark> marks_;
+  SenderMarks marks_;
   std::deque<StreamItem> retained_;  // sending: everything since the stream's start
   std::uint64_t sent_ = 0;           // items of the stream so far
   std::vector<Inflow> inflows_;      // at most two per node

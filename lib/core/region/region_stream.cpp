@@ -11,7 +11,12 @@ namespace shardbus::core {
 
 void Region::on_stopped(std::vector<SavedEntity> states, std::vector<Parked> unstarted,
                         Outputs& out) {
-  if (state_ != RegionState::owner || !stopping_) return;
+  if (state_ != RegionState::owner || !stopping_) {  // fenced meanwhile: nobody waits for these
+    for (Parked& message : unstarted) {
+      out.emplace_back(FailParked{std::move(message), Errc::stale_owner});
+    }
+    return;
+  }
   stopping_ = false;
   if (next_ == self_) return resume(std::move(states), std::move(unstarted), out);
   state_ = RegionState::sending;
@@ -27,7 +32,7 @@ void Region::on_stopped(std::vector<SavedEntity> states, std::vector<Parked> uns
       out.emplace_back(FailParked{std::move(message), Errc::stale_owner});
     }
   }
-  append(StreamHead{std::exchange(marks_, {})}, out);
+  append(StreamHead{marks_.take()}, out);
   for (SavedEntity& entity : states) append(std::move(entity), out);
   for (Parked& message : unstarted) append(std::move(message), out);
   append(StreamTail{}, out);
@@ -45,8 +50,7 @@ void Region::append(StreamItem item, Outputs& out) {
   out.emplace_back(SendItem{other_, generation_, sent_++, std::move(item)});
 }
 
-void Region::on_ack(NodeKey from, Generation generation, Outputs& out) {
-  (void)out;
+void Region::on_ack(NodeKey from, Generation generation) {
   if (state_ != RegionState::sending || from != other_ || generation != generation_) return;
   retained_.clear();
   state_ = RegionState::forward;
@@ -97,7 +101,7 @@ void Region::lose_arrived(Outputs& out) {
 // owner was frozen, so nothing of the stream was handled there and all of it is still good.
 void Region::take_back(Generation generation, Outputs& out) {
   std::deque<StreamItem> items = std::exchange(retained_, {});
-  become_owner(generation, out);
+  become_owner(generation);
   bool accepted = true;  // until the tail
   for (StreamItem& item : items) {
     if (std::holds_alternative<StreamTail>(item)) accepted = false;
@@ -109,7 +113,7 @@ void Region::take_back(Generation generation, Outputs& out) {
 // --- next owner ---
 
 void Region::become_incoming(Generation generation, NodeKey from, Outputs& out) {
-  if (state_ == RegionState::sending) on_ack(other_, generation_, out);
+  if (state_ == RegionState::sending) on_ack(other_, generation_);
   if (state_ == RegionState::forward) {
     // What we passed on earlier must be through before we take anything ourselves (rule 7).
     own_fence_ = ++own_fences_;
@@ -230,7 +234,7 @@ void Region::take_forwarded(bool source, StreamItem item, Outputs& out) {
 void Region::end_of_stream(std::uint64_t tail, Outputs& out) {
   const NodeKey from = other_;
   const Generation generation = generation_;
-  become_owner(generation, out);
+  become_owner(generation);
   for (StreamItem& item : std::exchange(arrived_, {})) apply_accepted(std::move(item), out);
   if (own_fence_ == 0) release_held(out);
   out.emplace_back(AckStream{from, generation, tail});
@@ -247,7 +251,7 @@ void Region::apply_accepted(StreamItem item, Outputs& out) {
 
 void Region::apply_item(StreamItem item, Outputs& out) {
   std::visit(
-      Overloaded{[&](StreamHead& head) { marks_ = std::move(head.marks); },
+      Overloaded{[&](StreamHead& head) { marks_.put(head.marks); },
                  [&](SavedEntity& entity) { out.emplace_back(RestoreEntity{std::move(entity)}); },
                  [&](Parked& message) {
                    if (stopping_) {

@@ -26,11 +26,14 @@ struct DataConfig {
   std::uint32_t client_credit = 4096;
   std::uint32_t peer_credit = 16384;
   std::uint32_t buffered_messages = 65536;
+  std::uint64_t buffered_bytes = std::uint64_t{64} << 20;
   std::uint32_t sessions = 16384;
   std::uint32_t pending_asks = 1U << 20;
   Duration ping_interval = std::chrono::seconds(2);
   // How long a message for a type that nobody hosts yet is kept before `no_such_type`.
   Duration unknown_type_wait = std::chrono::seconds(2);
+  // How long a message waits at its sender for an owner; an ask at most until its own deadline.
+  Duration held_wait = std::chrono::seconds(30);
   Duration handoff_timeout = std::chrono::seconds(5);
 };
 
@@ -55,6 +58,7 @@ enum class Count : std::uint8_t {
   handler_failures,
   shards_fenced,
   forced_stops,
+  states_lost,
   count_of_counts,
 };
 inline constexpr std::array<std::string_view, static_cast<std::size_t>(Count::count_of_counts)>
@@ -62,7 +66,7 @@ inline constexpr std::array<std::string_view, static_cast<std::size_t>(Count::co
         "delivered",    "forwarded",        "replies",       "errors_answered", "tells_dropped",
         "late_answers", "malformed_frames", "bad_frames",    "unknown_kinds",   "no_session",
         "rejected",     "over_credit",      "kicked",        "stale_messages",  "refused_sessions",
-        "link_resets",  "handler_failures", "shards_fenced", "forced_stops",
+        "link_resets",  "handler_failures", "shards_fenced", "forced_stops",    "states_lost",
     };
 
 struct DataContext {

@@ -7,6 +7,9 @@ namespace shardbus::runtime {
 namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(5);
+// Messages and callbacks that a pass may add to itself: entities and callbacks of this process that
+// answer each other without end leave room for the network and for timers.
+constexpr std::size_t kPassBudget = 4096;
 
 }  // namespace
 
@@ -28,22 +31,29 @@ DataPlane::DataPlane(DataConfig config, WirePort& wire, DataListener& listener,
 }
 
 void DataPlane::end() {
-  do {
-    dispatch_.run_deferred();
-  } while (hosts_.run_ready() || dispatch_.has_deferred());
+  std::size_t budget = kPassBudget;
+  run(budget);
   if (context_.now >= next_tick_) {
     next_tick_ = context_.now + kTick;
     dispatch_.tick();
     hosts_.tick();
     links_.tick();
     front_.tick();
-    while (hosts_.run_ready() || dispatch_.has_deferred()) dispatch_.run_deferred();
+    run(budget);
   }
+  more_ = dispatch_.has_deferred() || hosts_.has_ready();
   links_.flush();
   front_.flush();
 }
 
+void DataPlane::run(std::size_t& budget) {
+  do {
+    dispatch_.run_deferred(budget);
+  } while (hosts_.run_ready(budget) || (budget > 0 && dispatch_.has_deferred()));
+}
+
 Time DataPlane::next_deadline() {
+  if (more_) return context_.now;
   const Time next = std::min({dispatch_.next_deadline(), hosts_.next_deadline(),
                               links_.next_deadline(), front_.next_deadline()});
   return next == kNever ? kNever : std::max(next, next_tick_);
@@ -80,10 +90,10 @@ void DataPlane::abandon(Errc code, std::string_view text) {
   dispatch_.abandon(code, text);
 }
 
-void DataPlane::disconnect_all() {
-  for (const NodeInfo& node : links_.nodes()) {
-    dispatch_.on_gone(node.key, "the node lost its place in the cluster");
-  }
+void DataPlane::retire(std::string_view why) {
+  for (const NodeInfo& node : links_.nodes()) dispatch_.on_gone(node.key, why);
+  abandon(Errc::unknown_outcome, why);
+  hosts_.retire();
 }
 
 void DataPlane::report_tell(Errc outcome, const Outgoing& message) {
@@ -103,6 +113,10 @@ DataStatus DataPlane::status() {
   const DataConfig& config = context_.config;
   status.counters["held_messages"] = dispatch_.held();
   status.counters["held_messages_limit"] = config.buffered_messages;
+  status.counters["local_waiting"] = hosts_.ready();
+  status.counters["local_waiting_limit"] = config.buffered_messages;
+  status.counters["held_bytes"] = dispatch_.held_bytes();
+  status.counters["held_bytes_limit"] = config.buffered_bytes;
   status.counters["pending_asks"] = dispatch_.pending();
   status.counters["pending_asks_limit"] = config.pending_asks;
   status.counters["link_waiting"] = links_.waiting();

@@ -51,6 +51,9 @@ class DataPlane {
   Errc host(EntityType type) { return hosts_.host(std::move(type)); }
   // Ends every pending ask of this process.
   void abandon(Errc code, std::string_view text);
+  // Another plane takes over: no further message of this one is handled. Handlers that run in the
+  // executor finish in it.
+  void retire(std::string_view why);
   // Destroys the entities; the last thing before the plane itself goes.
   void end_entities() { hosts_.end_entities(); }
 
@@ -62,10 +65,9 @@ class DataPlane {
   // Ends a `connect`: of a node that may come again; of one that left in good order; of a dead one.
   void let_go(NodeKey node) { links_.limit(node, context_.now + kPassing); }
   void part_from(NodeKey node) { dispatch_.on_departing(node); }
-  void bury(NodeKey node) { dispatch_.on_gone(node, "the owner's node died"); }
-  // Gives up every link and session: the sockets stay.
-  void disconnect_all();
-  // Counts and logs a tell that was refused after its caller had gone on.
+  void bury(NodeKey node) {
+    dispatch_.on_gone(node, "the owner's node died");
+  }  // Counts and logs a tell that was refused after its caller had gone on.
   void report_tell(Errc outcome, const Outgoing& message);
 
   [[nodiscard]] const DataConfig& config() const { return context_.config; }
@@ -78,10 +80,11 @@ class DataPlane {
   [[nodiscard]] Dispatch& dispatch() { return dispatch_; }
   [[nodiscard]] const Dispatch& dispatch() const { return dispatch_; }
   [[nodiscard]] DataStatus status();
-  [[nodiscard]] bool in_user_code() const { return hosts_.in_user_code(); }
 
  private:
   static constexpr Duration kPassing = std::chrono::seconds(10);
+
+  void run(std::size_t& budget);
 
   DataContext context_;
   Links links_;
@@ -90,6 +93,7 @@ class DataPlane {
   Dispatch dispatch_;
   Hosts hosts_;
   Time next_tick_{};
+  bool more_ = false;  // the budget of the pass ended before the work
   Time born_{};
 };
 

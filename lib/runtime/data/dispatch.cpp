@@ -2,12 +2,12 @@
 #include "runtime/data/dispatch.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include "runtime/data/front_door.hpp"
 #include "runtime/data/hosts.hpp"
 #include "runtime/data/links.hpp"
+#include "runtime/data/user_code.hpp"
 
 namespace shardbus::runtime {
 namespace {
@@ -15,8 +15,14 @@ namespace {
 constexpr std::string_view kAdminType = "$node";
 constexpr std::uint32_t kCallbackDepthMax = 4;
 constexpr Duration kDepartureCheck = std::chrono::milliseconds(5);
-constexpr Duration kRegionSweep = std::chrono::milliseconds(100);
+constexpr Duration kSweep = std::chrono::milliseconds(100);
 constexpr Duration kFenceRetry = std::chrono::milliseconds(100);
+
+bool is_fence(const HeldMessage& held) {
+  std::string_view rest = held.envelope;
+  wire::Envelope envelope;
+  return wire::next_envelope(rest, envelope) == Errc::ok && envelope.kind == wire::Kind::fence;
+}
 
 }  // namespace
 
@@ -47,8 +53,10 @@ Type* Dispatch::add_type(std::string_view name, std::uint32_t shard_count) {
   if (waiting != unknown_.end()) {
     std::deque<HeldMessage> queue = std::move(waiting->second);
     unknown_.erase(waiting);
-    held_total_ -= queue.size();
-    for (const HeldMessage& held : queue) resubmit(held);
+    for (const HeldMessage& held : queue) {
+      took_out(held);
+      resubmit(held);
+    }
   }
   return &type;
 }
@@ -111,12 +119,26 @@ Errc Dispatch::route(Type& type, Shard& shard, wire::Message& message, std::uint
 
 Errc Dispatch::hold(std::deque<HeldMessage>& queue, const wire::Message& message,
                     std::uint64_t slot, Time deadline) {
-  if (held_total_ >= context_.config.buffered_messages) return Errc::overloaded;
-  HeldMessage held{{}, slot, deadline};
+  HeldMessage held{{}, slot, std::min(deadline, context_.now + context_.config.held_wait)};
   wire::encode(held.envelope, message);
-  queue.push_back(std::move(held));
+  return hold_bytes(queue, std::move(held));
+}
+
+Errc Dispatch::hold_bytes(std::deque<HeldMessage>& queue, HeldMessage held) {
+  const DataConfig& config = context_.config;
+  if (held_total_ >= config.buffered_messages ||
+      held_bytes_ + held.envelope.size() > config.buffered_bytes) {
+    return Errc::overloaded;
+  }
   ++held_total_;
+  held_bytes_ += held.envelope.size();
+  queue.push_back(std::move(held));
   return Errc::ok;
+}
+
+void Dispatch::took_out(const HeldMessage& held) {
+  --held_total_;
+  held_bytes_ -= held.envelope.size();
 }
 
 void Dispatch::arrive(Type& type, ShardId id, std::uint64_t sender, const wire::Message& message,
@@ -177,8 +199,13 @@ Dispatch::Direct Dispatch::submit_direct(std::uint64_t sender, wire::Message mes
 
 // --- answers ---
 
-void Dispatch::answer(NodeKey node, std::uint64_t slot, const ReplyView& reply) {
+void Dispatch::answer(NodeKey node, std::uint64_t slot, const ReplyView& given) {
   if (node == kNoNode) return;
+  ReplyView reply = given;
+  reply.text = reply.text.substr(0, wire::kTextBytesMax);
+  if (reply.payload.size() > wire::kPayloadBytesMax) {
+    reply = {Errc::too_large, "the reply is larger than a message may be", {}};
+  }
   if (node == context_.self()) {
     if (auto ask = asks_.close(slot)) return complete(std::move(*ask), reply);
     context_.count(Count::late_answers);
@@ -210,17 +237,15 @@ void Dispatch::complete(Asks::Ask&& ask, const ReplyView& reply) {
 void Dispatch::call_back(ReplyCallback& callback, const ReplyView& reply) {
   const Hosts::UserCode mark(*context_.hosts);
   ++callback_depth_;
-  try {
-    callback(reply);
-  } catch (const std::exception& error) {
-    context_.listener->log(LogLevel::error, "api.callback_threw",
-                           "error=" + std::string(error.what()));
-  }
+  const std::string failure = failure_of([&] { callback(reply); });
   --callback_depth_;
+  if (failure.empty()) return;
+  context_.listener->log(LogLevel::error, "api.callback_threw", "error=" + failure);
 }
 
-void Dispatch::run_deferred() {
-  while (!deferred_.empty()) {
+void Dispatch::run_deferred(std::size_t& budget) {
+  while (!deferred_.empty() && budget > 0) {
+    --budget;
     Deferred next = std::move(deferred_.front());
     deferred_.pop_front();
     call_back(next.callback, {next.error, next.text, next.payload});
@@ -230,7 +255,8 @@ void Dispatch::run_deferred() {
 void Dispatch::abandon(Errc code, std::string_view text) {
   asks_.close_if([](const Asks::Ask&) { return true; },
                  [&](Asks::Ask&& ask) { fail(std::move(ask), code, text); });
-  run_deferred();
+  std::size_t all = SIZE_MAX;
+  run_deferred(all);
 }
 
 void Dispatch::fail(Asks::Ask&& ask, Errc code, std::string_view text) {
@@ -295,7 +321,7 @@ void Dispatch::release(Type& type, ShardId id) {
     const HeldMessage held = std::move(shard.held.front());
     std::deque<HeldMessage> rest = std::exchange(shard.held, {});
     rest.pop_front();
-    --held_total_;
+    took_out(held);
     resubmit(held);
     for (HeldMessage& newer : shard.held) rest.push_back(std::move(newer));
     shard.held = std::move(rest);
@@ -309,7 +335,7 @@ void Dispatch::resubmit(const HeldMessage& held) {
   if (wire::next_envelope(rest, envelope) != Errc::ok) return;
   if (envelope.kind == wire::Kind::fence) {
     wire::Fence fence;
-    if (wire::decode(envelope, fence) == Errc::ok) on_client_fence(0, fence);
+    if (wire::decode(envelope, fence) == Errc::ok) on_client_fence(fence);
     return;
   }
   wire::Message& message = envelope.message;
@@ -358,8 +384,7 @@ void Dispatch::send_fence(Type& type, ShardId id) {
   (void)context_.links->send(shard.route.via(), fence);
 }
 
-void Dispatch::on_client_fence(std::uint64_t session, const wire::Fence& fence) {
-  (void)session;
+void Dispatch::on_client_fence(const wire::Fence& fence) {
   Type* type = find_type(fence.shard.type);
   if (type == nullptr || fence.shard.shard.value >= type->shard_count) return;
   Shard& shard = type->shards[fence.shard.shard.value];
@@ -369,10 +394,9 @@ void Dispatch::on_client_fence(std::uint64_t session, const wire::Fence& fence) 
   }
   // The client's earlier messages went on from here under our own name: so does its fence.
   if (!shard.held.empty() || !shard.route.may_send()) {
-    HeldMessage held{{}, 0, kNever};
+    HeldMessage held{{}, 0, context_.now + context_.config.held_wait};
     wire::encode(held.envelope, fence);
-    shard.held.push_back(std::move(held));
-    ++held_total_;
+    (void)hold_bytes(shard.held, std::move(held));  // the client asks again
     return;
   }
   (void)context_.links->send(shard.route.via(), fence);
@@ -380,32 +404,35 @@ void Dispatch::on_client_fence(std::uint64_t session, const wire::Fence& fence) 
 
 // --- time ---
 
-void Dispatch::expire_held(std::deque<HeldMessage>& queue, Errc code) {
-  std::erase_if(queue, [&](HeldMessage& held) {
-    if (held.deadline > context_.now) return false;
-    --held_total_;
+// What is told of an end may come back with a new message at once: first everything is taken out.
+void Dispatch::expire_held() {
+  std::vector<std::pair<HeldMessage, Errc>> over;
+  const auto take = [&](std::deque<HeldMessage>& queue, Errc code) {
+    std::erase_if(queue, [&](HeldMessage& held) {
+      const bool ended = held.slot != 0 && asks_.find(held.slot) == nullptr;
+      if (!ended && held.deadline > context_.now) return false;
+      took_out(held);
+      over.emplace_back(std::move(held), code);
+      return true;
+    });
+  };
+  for (auto& [name, queue] : unknown_) take(queue, Errc::no_such_type);
+  std::erase_if(unknown_, [](const auto& entry) { return entry.second.empty(); });
+  for (Type& type : types_) {
+    for (Shard& shard : type.shards) {
+      if (!shard.held.empty()) take(shard.held, Errc::expired);
+    }
+  }
+  for (const auto& [held, code] : over) {
     if (held.slot == 0) {
-      refuse(kNoNode, 0, code, "");
+      if (!is_fence(held)) refuse(kNoNode, 0, code, "");
     } else if (auto ask = asks_.close(held.slot)) {
       fail(std::move(*ask), code, "");
     }
-    return true;
-  });
+  }
 }
 
-void Dispatch::tick() {
-  if (!unknown_.empty()) {
-    for (auto& [name, queue] : unknown_) expire_held(queue, Errc::no_such_type);
-    std::erase_if(unknown_, [](const auto& entry) { return entry.second.empty(); });
-  }
-  asks_.expire(context_.now, [this](Asks::Ask&& ask) {
-    const bool sent = ask.target != kNoNode;
-    fail(std::move(ask), sent ? Errc::timeout : Errc::expired, "");
-  });
-  if (!departing_.empty()) part_from_departed();
-  if (next_fence_check_ <= context_.now) check_fences();
-  if (context_.now < next_region_sweep_) return;
-  next_region_sweep_ = context_.now + kRegionSweep;
+void Dispatch::sweep_regions() {
   core::Region::Outputs outputs;
   for (Type& type : types_) {
     for (std::uint32_t i = 0; i < type.shard_count; ++i) {
@@ -417,12 +444,23 @@ void Dispatch::tick() {
   }
 }
 
+void Dispatch::tick() {
+  asks_.expire(context_.now, [this](Asks::Ask&& ask) {
+    const bool sent = ask.target != kNoNode;
+    fail(std::move(ask), sent ? Errc::timeout : Errc::expired, "");
+  });
+  if (!departing_.empty()) part_from_departed();
+  if (next_fence_check_ <= context_.now) check_fences();
+  if (context_.now < next_sweep_) return;
+  next_sweep_ = context_.now + kSweep;
+  if (held_total_ > 0) expire_held();
+  sweep_regions();
+}
+
 Time Dispatch::next_deadline() {
   Time next = std::min(asks_.next_deadline(context_.now), next_fence_check_);
   if (!departing_.empty()) next = std::min(next, context_.now + kDepartureCheck);
-  for (const auto& [name, queue] : unknown_) {
-    if (!queue.empty()) next = std::min(next, queue.front().deadline);
-  }
+  if (held_total_ > 0) next = std::min(next, std::max(next_sweep_, context_.now));
   return next;
 }
 

@@ -36,7 +36,7 @@ struct AskOrigin {
 };
 using Asks = core::PendingAsks<AskOrigin>;
 
-// A message that waits at its sender: for an owner, or for a fence.
+// A message that waits at its sender: for an owner, for a fence, or for the type to appear.
 struct HeldMessage {
   std::string envelope;
   std::uint64_t slot = 0;  // 0: a tell
@@ -79,7 +79,7 @@ class Dispatch {
   void answer(NodeKey node, std::uint64_t slot, const ReplyView& reply);
 
   // --- from other nodes ---
-  void on_node_message(NodeKey from, const wire::Message& message, std::string_view raw);
+  void on_node_message(NodeKey from, const wire::Message& message);
   void on_reply(const wire::Reply& reply);
   void on_node_envelope(NodeKey from, const wire::Envelope& envelope);
   void on_link_broken(NodeKey node);
@@ -114,10 +114,11 @@ class Dispatch {
   void fail_target(NodeKey target, Errc code, std::string_view text);
   void forget_sender(std::uint64_t sender);
   // A client's fence (PROTOCOL.md "Smart clients").
-  void on_client_fence(std::uint64_t session, const wire::Fence& fence);
+  void on_client_fence(const wire::Fence& fence);
 
   // Answers that came deep inside user code and were put off to keep the stack flat.
-  void run_deferred();
+  // At most `budget` of them, and counts down.
+  void run_deferred(std::size_t& budget);
   [[nodiscard]] bool has_deferred() const { return !deferred_.empty(); }
   // Ends every pending ask.
   void abandon(Errc code, std::string_view text);
@@ -129,8 +130,8 @@ class Dispatch {
   [[nodiscard]] const std::deque<Type>& types() const { return types_; }
   [[nodiscard]] const AllocationTable& table() const { return table_; }
   [[nodiscard]] std::size_t pending() const { return asks_.size(); }
-  [[nodiscard]] std::uint64_t late() const { return asks_.late(); }
   [[nodiscard]] std::size_t held() const { return held_total_; }
+  [[nodiscard]] std::size_t held_bytes() const { return held_bytes_; }
   [[nodiscard]] std::size_t owned() const;
   // Why some shard cannot be reached from here at once: it moves, or has no route. Empty: none.
   [[nodiscard]] std::string unsettled() const;
@@ -168,7 +169,10 @@ class Dispatch {
   Errc route_admin(const wire::Message& message, std::uint64_t slot);
   [[nodiscard]] bool quiet(NodeKey node);
   void part_from_departed();
-  void expire_held(std::deque<HeldMessage>& queue, Errc code);
+  Errc hold_bytes(std::deque<HeldMessage>& queue, HeldMessage held);
+  void took_out(const HeldMessage& held);
+  void expire_held();
+  void sweep_regions();
   [[nodiscard]] Time deadline_of(const wire::Message& message) const {
     return message.time_left_ms == 0 ? kNever : context_.now + milliseconds(message.time_left_ms);
   }
@@ -195,6 +199,7 @@ class Dispatch {
   std::uint32_t callback_depth_ = 0;
   std::map<std::string, std::deque<HeldMessage>, std::less<>> unknown_;  // no such type yet
   std::size_t held_total_ = 0;
+  std::size_t held_bytes_ = 0;
   AllocationTable table_;
   struct Departure {
     Time deadline{};
@@ -205,7 +210,7 @@ class Dispatch {
   Term highest_term_;
   NodeKey coordinator_;  // whoever commanded last
   Time next_fence_check_ = kNever;
-  Time next_region_sweep_{};
+  Time next_sweep_{};
   std::vector<std::pair<std::uint32_t, ShardId>> fenced_;  // shards with an open fence
 };
 

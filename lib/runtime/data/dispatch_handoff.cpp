@@ -112,7 +112,7 @@ void Dispatch::on_stream_envelope(NodeKey from, const wire::Envelope& envelope) 
   core::Region& region = type->shards[id.value].region;
   core::Region::Outputs outputs;
   if (envelope.kind == wire::Kind::stream_ack) {
-    region.on_ack(from, input->generation, outputs);
+    region.on_ack(from, input->generation);
   } else {
     region.on_item(from, input->generation, input->index, std::move(input->item), outputs);
   }

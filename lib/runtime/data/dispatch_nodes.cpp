@@ -16,8 +16,7 @@ constexpr Duration kDeparture = std::chrono::seconds(3);
 
 }  // namespace
 
-void Dispatch::on_node_message(NodeKey from, const wire::Message& message, std::string_view raw) {
-  (void)raw;
+void Dispatch::on_node_message(NodeKey from, const wire::Message& message) {
   const wire::Correlation& port = message.correlation;
   if (message.type.starts_with('$')) return on_admin(message, port.node, port.slot);
   Type* type = find_type(message.type);

@@ -169,7 +169,8 @@ void FrontDoor::on_session_envelope(FrontSession*& session, const wire::Envelope
       wire::Fence fence;
       if (wire::decode(envelope, fence) != Errc::ok || session->sender == 0) break;
       fence.sender = session->sender;
-      return context_.dispatch->on_client_fence(session->number, fence);
+      fence.reply = {};
+      return context_.dispatch->on_client_fence(fence);
     }
     case wire::Kind::released: {
       wire::Released released;
@@ -235,6 +236,7 @@ bool FrontDoor::renew_credit(FrontSession& session) {
   if (backlog_ && context_.now - session.renewed < kBacklogPatience) return false;
   session.renewed = context_.now;
   session.credit.renew(session.in_flight);
+  (void)begin(session);
   wire::encode(session.batch,
                wire::Credit{session.credit.told_envelopes(), session.credit.told_bytes()});
   commit(session);
@@ -354,6 +356,10 @@ void FrontDoor::on_hello(std::uint32_t connection, bool delimited, FrontSession*
                       hello.cluster + "\"",
                   0);
   }
+  // A sender is known by its number; a client with a node's would speak in that node's name.
+  if (hello.sender == context_.self().value || context_.links->knows(NodeKey{hello.sender})) {
+    return refuse(Errc::invalid_argument, "this sender number is a node's; pick another one", 0);
+  }
   if (hello.role == wire::Role::node) {
     return refuse(Errc::invalid_argument, "nodes greet at " + context_.config.self.peer, 0);
   }
@@ -415,9 +421,16 @@ void FrontDoor::send_table(FrontSession& session) {
   table.table = context_.dispatch->table();
   table.nodes = context_.links->nodes();
   table.nodes.push_back(context_.config.self);
-  (void)begin(session);
-  wire::encode(session.batch, table);
-  commit(session);
+  std::string envelope;
+  wire::encode(envelope, table);
+  if (envelope.size() > wire::kFrameBytesMax) {  // without rows the client goes through any node
+    context_.listener->log(LogLevel::warn, "front.table_too_large",
+                           "client=" + session.label + " bytes=" + std::to_string(envelope.size()));
+    table.table.types.clear();
+    envelope.clear();
+    wire::encode(envelope, table);
+  }
+  send_raw(session.number, envelope);
 }
 
 void FrontDoor::on_table() {
@@ -479,10 +492,17 @@ void FrontDoor::send_raw(std::uint64_t number, std::string_view envelope) {
 
 std::size_t FrontDoor::begin(FrontSession& session) {
   if (!std::exchange(session.dirty, true)) dirty_.push_back(session.number);
-  return session.batch.size();
+  session.last_begin = session.batch.size();
+  return session.last_begin;
 }
 
 void FrontDoor::commit(FrontSession& session) {
+  if (session.batch.size() > wire::kFrameBytesMax && session.batch_count > 0) {  // one too many
+    std::string last = session.batch.substr(session.last_begin);
+    session.batch.resize(session.last_begin);
+    flush_session(session);
+    session.batch = std::move(last);
+  }
   ++session.batch_count;
   if (session.batch_count >= session.max_batch || session.batch.size() >= wire::kFlushBytes) {
     flush_session(session);
@@ -540,15 +560,17 @@ void FrontDoor::tick() {
   }
   if (next_sweep_ > context_.now) return;
   next_sweep_ = context_.now + std::min<Duration>(kSweep, context_.config.ping_interval / 4);
+  const bool scarce = sessions_.size() > context_.config.sessions / 2;
   std::vector<FrontSession*> gone;
   for (auto& [number, session] : by_number_) {
     const Duration patience = session->implicit ? kImplicitIdle : 4 * context_.config.ping_interval;
     const bool silent = context_.now - session->heard > patience && session->in_flight == 0;
     const bool deaf = session->unsent_bytes > kUnsentBytesMax;
     if (deaf) context_.count(Count::kicked);
-    // Asks wait for a worker: ZeroMQ tells nobody that a peer of a ROUTER is gone.
+    // ZeroMQ tells nobody that a peer of a ROUTER is gone. Asks wait for a worker; others may leave
+    // without a word, and are looked at when room gets scarce.
     const bool worker = session->role == wire::Role::worker;
-    const bool cut = worker && context_.wire->front_is_gone(session->connection);
+    const bool cut = (worker || scarce) && context_.wire->front_is_gone(session->connection);
     if (silent || deaf || cut || (worker && context_.now - session->heard > patience)) {
       const char* reason = deaf ? "does_not_read" : cut ? "disconnected" : "silent";
       context_.listener->log(LogLevel::info, "front.closed",

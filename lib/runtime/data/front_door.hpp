@@ -37,6 +37,7 @@ struct FrontSession {
   std::uint32_t strikes = 0;  // envelopes over credit
   std::string batch;
   std::uint32_t batch_count = 0;
+  std::size_t last_begin = 0;  // where the newest envelope of the batch begins
   bool dirty = false;
   std::deque<std::string> unsent;  // frames that the socket did not take
   std::size_t unsent_bytes = 0;

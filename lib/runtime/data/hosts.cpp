@@ -1,11 +1,13 @@
 // Entities in this process.
 #include "runtime/data/hosts.hpp"
 
-#include "runtime/data/front_door.hpp"
-
 #include <algorithm>
 #include <exception>
+#include <stdexcept>
 #include <utility>
+
+#include "runtime/data/front_door.hpp"
+#include "runtime/data/user_code.hpp"
 
 namespace shardbus::runtime {
 
@@ -27,6 +29,7 @@ Errc Hosts::host(EntityType definition) {
   if (type == nullptr) return Errc::exhausted;
   if (type->shard_count != definition.options.shard_count) return Errc::config_mismatch;
   Hosting& hosting = hosting_of(*type);
+  if (hosting.local) return Errc::invalid_argument;
   hosting.local = true;
   hosting.definition = std::move(definition);
   settle_orphans(hosting);
@@ -60,11 +63,15 @@ void Hosts::deliver(Type& type, ShardId shard, std::uint64_t sender, const wire:
     return deliver_to_worker(hosting, {shard, park(sender, message, deadline), context_.now});
   }
   if (executor_ == nullptr && in_user_code_) {
+    if (ready_.size() >= context_.config.buffered_messages) {
+      return context_.dispatch->refuse(message.correlation.node, message.correlation.slot,
+                                       Errc::overloaded, "too many messages wait on this node");
+    }
     ready_.push_back({type.index, shard, park(sender, message, deadline)});
     return;
   }
   Cell& cell = cell_of(hosting, shard, message.id);
-  if (executor_ == nullptr) return run(hosting, shard, cell, sender, message);
+  if (executor_ == nullptr) return run(hosting, cell, sender, message);
   if (cell.mailbox.size() >= hosting.definition.options.mailbox_messages) {
     return context_.dispatch->refuse(message.correlation.node, message.correlation.slot,
                                      Errc::mailbox_full, cell.id);
@@ -86,15 +93,19 @@ Hosts::Cell& Hosts::cell_of(Hosting& hosting, ShardId shard, std::string_view id
   return made;
 }
 
-void Hosts::run(Hosting& hosting, ShardId shard, Cell& cell, std::uint64_t sender,
-                const wire::Message& message) {
-  (void)shard;
+void Hosts::run(Hosting& hosting, Cell& cell, std::uint64_t sender, const wire::Message& message) {
   const UserCode mark(*this);
-  handle(hosting, cell, sender, message);
+  if (!handle(hosting, cell, sender, message)) context_.count(Count::handler_failures);
 }
 
-// Runs user code: everything that it throws ends here.
-void Hosts::handle(Hosting& hosting, Cell& cell, std::uint64_t sender,
+Entity& Hosts::entity_of(Hosting& hosting, Cell& cell) {
+  if (cell.entity == nullptr) cell.entity = hosting.definition.create(*cell.context);
+  if (cell.entity == nullptr) throw std::runtime_error("the type's factory made no entity");
+  return *cell.entity;
+}
+
+// False: it failed. Touches nothing but the cell: it may run on a thread of the executor.
+bool Hosts::handle(Hosting& hosting, Cell& cell, std::uint64_t sender,
                    const wire::Message& message) {
   detail::current_messenger() = messenger_;
   Delivery delivery{message.method, message.payload,
@@ -104,23 +115,15 @@ void Hosts::handle(Hosting& hosting, Cell& cell, std::uint64_t sender,
   const AnyReplyPort port = delivery.port;
   const std::string sender_text = std::to_string(sender);
   cell.context->set_sender(sender_text);
-  std::string failure;
-  try {
-    if (cell.entity == nullptr) cell.entity = hosting.definition.create(*cell.context);
-    cell.entity->handle(delivery);
-    return;
-  } catch (const std::exception& error) {
-    failure = error.what();
-  } catch (...) {
-    failure = "an exception that is not a std::exception";
-  }
+  const std::string failure = failure_of([&] { entity_of(hosting, cell).handle(delivery); });
+  if (failure.empty()) return true;
   // Only this message fails; the entity starts afresh with the next one.
   cell.entity.reset();
-  context_.count(Count::handler_failures);
   context_.listener->log(LogLevel::warn, "entity.handler_failed",
                          "type=" + hosting.type->name + " id=" + cell.id +
                              " method=" + std::string(message.method) + " error=" + failure);
   (void)port.fail(Errc::handler_failed, failure);
+  return false;
 }
 
 // Hands the mailbox's head to the pool. The cell stays where it is until `done` has run.
@@ -128,20 +131,25 @@ void Hosts::post(Hosting& hosting, ShardId shard, Cell& cell) {
   cell.busy = true;
   Cells& cells = hosting.cells[shard.value];
   ++cells.busy;
-  auto parked = std::make_shared<core::Parked>(std::move(cell.mailbox.front()));
+  struct Job {
+    core::Parked message;
+    bool failed = false;
+  };
+  auto job = std::make_shared<Job>(Job{std::move(cell.mailbox.front())});
   cell.mailbox.pop_front();
   Hosting* const at = &hosting;
   Cell* const target = &cell;
   const std::uint64_t life = cells.life;
   executor_->post(
       shard.value,
-      [this, at, target, parked] {
-        std::string_view rest = parked->envelope;
+      [this, at, target, job] {
+        std::string_view rest = job->message.envelope;
         wire::Envelope envelope;
         if (wire::next_envelope(rest, envelope) != Errc::ok) return;
-        handle(*at, *target, parked->sender, envelope.message);
+        job->failed = !handle(*at, *target, job->message.sender, envelope.message);
       },
-      [this, at, target, shard, life] {
+      [this, at, target, shard, life, job] {
+        if (job->failed) context_.count(Count::handler_failures);
         Cells& owner = at->cells[shard.value];
         if (owner.life != life) {  // the shard went away under the handler
           std::erase_if(abandoned_, [target](const auto& kept) { return kept.get() == target; });
@@ -157,9 +165,10 @@ void Hosts::post(Hosting& hosting, ShardId shard, Cell& cell) {
       });
 }
 
-bool Hosts::run_ready() {
-  if (ready_.empty() || in_user_code_) return false;
-  while (!ready_.empty()) {
+bool Hosts::run_ready(std::size_t& budget) {
+  if (ready_.empty() || in_user_code_ || budget == 0) return false;
+  while (!ready_.empty() && budget > 0) {
+    --budget;
     Ready next = std::move(ready_.front());
     ready_.pop_front();
     Hosting& hosting = hostings_[next.type];
@@ -167,7 +176,7 @@ bool Hosts::run_ready() {
     wire::Envelope envelope;
     if (wire::next_envelope(rest, envelope) != Errc::ok) continue;
     Cell& cell = cell_of(hosting, next.shard, envelope.message.id);
-    run(hosting, next.shard, cell, next.message.sender, envelope.message);
+    run(hosting, cell, next.message.sender, envelope.message);
   }
   return true;
 }
@@ -183,7 +192,43 @@ void Hosts::stop(Type& type, ShardId shard) {
   }
   Cells& cells = hosting.cells[shard.value];
   cells.stopping = true;
-  if (cells.busy == 0) finish_stop(hosting, shard);
+  cells.stopping_since = context_.now;
+  if (cells.busy == 0) return finish_stop(hosting, shard);
+  stopping_.emplace(type.index, shard.value);
+}
+
+// A handler that does not end must not hold up the move: its entity stays behind, without its
+// state.
+void Hosts::abandon_overdue() {
+  for (const auto& [index, number] : std::exchange(stopping_, {})) {
+    Hosting& hosting = hostings_[index];
+    Cells& cells = hosting.cells[number];
+    if (!cells.stopping) continue;
+    if (context_.now - cells.stopping_since < context_.config.handoff_timeout) {
+      stopping_.emplace(index, number);
+      continue;
+    }
+    for (auto it = cells.map.begin(); it != cells.map.end(); ++it) {
+      if (!it->second->busy) continue;
+      context_.count(Count::forced_stops);
+      context_.listener->log(LogLevel::warn, "entity.forced_stop",
+                             "type=" + hosting.type->name + " id=" + it->second->id +
+                                 " shard=" + std::to_string(number) +
+                                 " reason=its handler did not end in time");
+      for (core::Parked& parked : it->second->mailbox) {
+        context_.dispatch->refuse(parked.asker, parked.slot, Errc::stale_owner,
+                                  "the entity was left behind in a move");
+      }
+      it->second->mailbox.clear();
+      abandoned_.push_back(std::move(it.value()));
+    }
+    for (auto it = cells.map.begin(); it != cells.map.end();) {
+      it = it->second == nullptr ? cells.map.erase(it) : std::next(it);
+    }
+    cells.busy = 0;
+    ++cells.life;
+    finish_stop(hosting, ShardId{number});
+  }
 }
 
 void Hosts::finish_stop(Hosting& hosting, ShardId shard) {
@@ -192,8 +237,7 @@ void Hosts::finish_stop(Hosting& hosting, ShardId shard) {
   std::vector<core::Parked> unstarted;
   for (auto& entry : cells.map) {
     Cell& cell = *entry.second;
-    std::string state;
-    if (cell.entity != nullptr && cell.entity->save(state)) {
+    if (std::string state; save(hosting, cell, state)) {
       states.push_back({cell.id, std::move(state)});
     }
     for (core::Parked& parked : cell.mailbox) unstarted.push_back(std::move(parked));
@@ -216,6 +260,23 @@ void Hosts::finish_stop(Hosting& hosting, ShardId shard) {
   cells.map.clear();
   cells.stopping = false;
   context_.dispatch->on_stopped(*hosting.type, shard, std::move(states), std::move(unstarted));
+}
+
+// False: there is no state to take along.
+bool Hosts::save(const Hosting& hosting, Cell& cell, std::string& state) {
+  if (cell.entity == nullptr) return false;
+  const UserCode mark(*this);
+  bool saved = false;
+  std::string failure = failure_of([&] { saved = cell.entity->save(state); });
+  if (saved && state.size() > wire::kPayloadBytesMax) {
+    failure = "its state has " + std::to_string(state.size()) + " bytes, more than " +
+              std::to_string(wire::kPayloadBytesMax);
+  }
+  if (failure.empty()) return saved;
+  context_.count(Count::states_lost);
+  context_.listener->log(LogLevel::error, "entity.save_failed",
+                         "type=" + hosting.type->name + " id=" + cell.id + " error=" + failure);
+  return false;
 }
 
 void Hosts::drop(Type& type, ShardId shard) {
@@ -244,6 +305,20 @@ void Hosts::drop(Type& type, ShardId shard) {
   }
 }
 
+void Hosts::retire() {
+  ready_.clear();
+  for (Hosting& hosting : hostings_) {
+    for (Cells& cells : hosting.cells) {
+      for (auto it = cells.map.begin(); it != cells.map.end(); ++it) {
+        if (it->second->busy) abandoned_.push_back(std::move(it.value()));
+      }
+      cells.map.clear();
+      cells.busy = 0;
+      ++cells.life;
+    }
+  }
+}
+
 void Hosts::end_entities() {
   ready_.clear();
   abandoned_.clear();
@@ -265,17 +340,14 @@ void Hosts::restore(Type& type, ShardId shard, core::SavedEntity entity) {
     return context_.front->send_raw(worker, envelope);
   }
   Cell& cell = cell_of(hosting, shard, entity.id);
-  try {
-    const UserCode mark(*this);
-    if (cell.entity == nullptr) cell.entity = hosting.definition.create(*cell.context);
-    const Status loaded = cell.entity->load(entity.state);
-    if (loaded.ok()) return;
-    context_.listener->log(LogLevel::error, "entity.load_failed",
-                           "type=" + type.name + " id=" + cell.id + " error=" + loaded.message());
-  } catch (const std::exception& error) {
-    context_.listener->log(LogLevel::error, "entity.load_failed",
-                           "type=" + type.name + " id=" + cell.id + " error=" + error.what());
-  }
+  const UserCode mark(*this);
+  Status loaded;
+  std::string failure = failure_of([&] { loaded = entity_of(hosting, cell).load(entity.state); });
+  if (failure.empty() && !loaded.ok()) failure = loaded.message();
+  if (failure.empty()) return;
+  context_.count(Count::states_lost);
+  context_.listener->log(LogLevel::error, "entity.load_failed",
+                         "type=" + type.name + " id=" + cell.id + " error=" + failure);
   cell.entity.reset();
 }
 

@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,7 +37,8 @@ class Hosts {
       : context_(context), messenger_(std::move(messenger)), executor_(executor) {}
   ~Hosts();
 
-  // Errc::ok, or config_mismatch where the type is known with another shard count.
+  // Errors: config_mismatch (the type is known with another shard count), exhausted (too many
+  // types), invalid_argument (this process hosts it already).
   Errc host(EntityType type);
 
   void deliver(Type& type, ShardId shard, std::uint64_t sender, const wire::Message& message,
@@ -55,15 +57,19 @@ class Hosts {
   void on_worker_credit(std::uint64_t session);
   void on_released(std::uint64_t session, wire::Released released);
 
-  // Runs what handlers of this pass sent to entities here. True if anything ran.
-  bool run_ready();
+  // Runs what handlers of this pass sent to entities here, at most `budget` messages, and counts
+  // down. True if anything ran.
+  bool run_ready(std::size_t& budget);
+  [[nodiscard]] bool has_ready() const { return !ready_.empty(); }
+  [[nodiscard]] std::size_t ready() const { return ready_.size(); }
   void tick();
+  // No message is handled any more; what a handler runs in is kept until it has ended.
+  void retire();
   // Destroys all entities, once no handler runs any more. Their contexts hold the messenger, so
   // they would keep the node itself alive.
   void end_entities();
   [[nodiscard]] Time next_deadline() const;
   [[nodiscard]] std::size_t entities() const;
-  [[nodiscard]] bool in_user_code() const { return in_user_code_; }
   // Marks user code (a callback) on the stack: deliveries wait until it has returned.
   class UserCode {
    public:
@@ -91,6 +97,7 @@ class Hosts {
     tsl::robin_map<std::string_view, std::unique_ptr<Cell>> map;  // key: Cell::id
     std::uint32_t busy = 0;
     bool stopping = false;
+    Time stopping_since{};
     std::uint64_t life = 0;  // tells results of an abandoned life apart
   };
   struct Waiting {  // for a host, or for a worker's credit
@@ -126,14 +133,16 @@ class Hosts {
 
   Hosting& hosting_of(Type& type);
   Cell& cell_of(Hosting& hosting, ShardId shard, std::string_view id);
-  void run(Hosting& hosting, ShardId shard, Cell& cell, std::uint64_t sender,
-           const wire::Message& message);
-  void handle(Hosting& hosting, Cell& cell, std::uint64_t sender, const wire::Message& message);
+  void run(Hosting& hosting, Cell& cell, std::uint64_t sender, const wire::Message& message);
+  Entity& entity_of(Hosting& hosting, Cell& cell);
+  bool save(const Hosting& hosting, Cell& cell, std::string& state);
+  void abandon_overdue();
+  bool handle(Hosting& hosting, Cell& cell, std::uint64_t sender, const wire::Message& message);
   void post(Hosting& hosting, ShardId shard, Cell& cell);
   void finish_stop(Hosting& hosting, ShardId shard);
   core::Parked park(std::uint64_t sender, const wire::Message& message, Time deadline);
   void deliver_to_worker(Hosting& hosting, Waiting waiting);
-  bool pass_to_worker(Hosting& hosting, std::uint64_t session, const Waiting& waiting);
+  bool pass_to_worker(std::uint64_t session, const Waiting& waiting);
   std::uint64_t choose_worker(Hosting& hosting, ShardId shard);
   void release_from_worker(Hosting& hosting, ShardId shard, std::uint64_t session);
   void released(Hosting& hosting, ShardId shard, std::uint64_t session,
@@ -147,6 +156,7 @@ class Hosts {
   std::deque<Hosting> hostings_;  // by Type::index, grown as needed
   std::map<std::uint64_t, Worker> workers_;
   std::deque<Ready> ready_;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> stopping_;  // local shards: type, shard
   std::vector<std::unique_ptr<Cell>> abandoned_;  // a handler may still be running in it
   bool in_user_code_ = false;
 };

@@ -8,6 +8,8 @@
 namespace shardbus::runtime {
 namespace {
 
+constexpr Duration kStopCheck = std::chrono::milliseconds(100);
+
 // Pending asks name the node that has them; a worker's session gets a number no node can have.
 NodeKey worker_key(std::uint64_t session) {
   return NodeKey{session | (std::uint64_t{1} << 63)};
@@ -119,17 +121,16 @@ void Hosts::deliver_to_worker(Hosting& hosting, Waiting waiting) {
     hosting.orphans.push_back(std::move(waiting));
     return;
   }
-  if (!worker->second.waiting.empty() || !pass_to_worker(hosting, session, waiting)) {
+  if (!worker->second.waiting.empty() || !pass_to_worker(session, waiting)) {
     worker->second.waiting.emplace_back(hosting.type->index, std::move(waiting));
   }
 }
 
-bool Hosts::pass_to_worker(Hosting& hosting, std::uint64_t session, const Waiting& waiting) {
+bool Hosts::pass_to_worker(std::uint64_t session, const Waiting& waiting) {
   const core::Parked& parked = waiting.message;
   std::string_view rest = parked.envelope;
   wire::Envelope envelope;
   if (wire::next_envelope(rest, envelope) != Errc::ok) return true;
-  (void)hosting;
   wire::Message& message = envelope.message;
   if (parked.asker == kNoNode) return context_.front->send_to_worker(session, message);
   // The worker answers to a slot of ours, so that its death can end the ask.
@@ -153,8 +154,7 @@ void Hosts::on_worker_credit(std::uint64_t session) {
   const auto found = workers_.find(session);
   if (found == workers_.end()) return;
   auto& waiting = found->second.waiting;
-  while (!waiting.empty() &&
-         pass_to_worker(hostings_[waiting.front().first], session, waiting.front().second)) {
+  while (!waiting.empty() && pass_to_worker(session, waiting.front().second)) {
     waiting.pop_front();
   }
 }
@@ -223,6 +223,7 @@ void Hosts::released(Hosting& hosting, ShardId shard, std::uint64_t session,
 }
 
 void Hosts::tick() {
+  if (!stopping_.empty()) abandon_overdue();
   for (auto& [session, worker] : workers_) {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> overdue;
     for (const auto& [key, part] : worker.releasing) {
@@ -250,7 +251,7 @@ void Hosts::tick() {
 }
 
 Time Hosts::next_deadline() const {
-  Time next = kNever;
+  Time next = stopping_.empty() ? kNever : context_.now + kStopCheck;
   for (const auto& [session, worker] : workers_) {
     for (const auto& [key, part] : worker.releasing) {
       next = std::min(next, part.since + context_.config.handoff_timeout);

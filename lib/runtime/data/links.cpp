@@ -62,6 +62,13 @@ bool Links::commit(Link& link, std::size_t before, bool counted) {
 }
 
 void Links::take(Link& link, std::size_t before, bool counted) {
+  if (link.batch.size() > wire::kFrameBytesMax && link.batch_count > 0) {  // one too many
+    const std::string last = link.batch.substr(before);
+    link.batch.resize(before);
+    flush_link(link);
+    before = start(link);
+    link.batch.append(last);
+  }
   if (counted) link.credit.use(link.batch.size() - before);
   ++link.sequence;
   ++link.batch_count;

@@ -74,7 +74,7 @@ bool PeerDoor::on_envelope(std::uint32_t connection, Session& session,
   switch (envelope.kind) {
     case wire::Kind::tell:
     case wire::Kind::ask:
-      context_.dispatch->on_node_message(from, envelope.message, envelope.raw);
+      context_.dispatch->on_node_message(from, envelope.message);
       return true;
     case wire::Kind::reply:
     case wire::Kind::error:

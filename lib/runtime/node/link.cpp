@@ -80,12 +80,12 @@ void Link::install(std::unique_ptr<DataPlane> plane) {
   reactor_.start();
 }
 
-void Link::replace(std::unique_ptr<DataPlane> fresh, Work retire) {
+void Link::replace(std::unique_ptr<DataPlane> fresh, Retire retire) {
   reactor_.run_and_wait([&] {
     // What callbacks of the old plane ask anew goes to the fresh one already.
-    const std::unique_ptr<DataPlane> old = std::exchange(plane_, std::move(fresh));
+    std::unique_ptr<DataPlane> old = std::exchange(plane_, std::move(fresh));
     plane_->begin(transport::now());
-    retire(*old);
+    retire(std::move(old));
   });
 }
 

@@ -35,7 +35,8 @@ class Link final : public WirePort, private transport::DealerHandler, private tr
   // Puts the first data plane behind the lock and starts the poller.
   void install(std::unique_ptr<DataPlane> plane);
   // Replaces the data plane within one pass: `fresh` takes over, then `retire` ends the old one.
-  void replace(std::unique_ptr<DataPlane> fresh, Work retire);
+  using Retire = UniqueFunction<void(std::unique_ptr<DataPlane>)>;
+  void replace(std::unique_ptr<DataPlane> fresh, Retire retire);
   // Ends the poller and closes the sockets, so that others see the node gone.
   void stop();
 

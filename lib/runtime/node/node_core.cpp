@@ -124,10 +124,11 @@ void NodeCore::renew(const NodeInfo& self) {
     const std::lock_guard lock(hosted_mutex_);
     hosted = hosted_;
   }
-  link_->replace(make_plane(self), [&](DataPlane& old) {
-    old.disconnect_all();
+  link_->replace(make_plane(self), [&](std::unique_ptr<DataPlane> old) {
     for (EntityType& type : hosted) (void)link_->plane().host(std::move(type));
-    old.abandon(Errc::unknown_outcome, "the node lost its place in the cluster");
+    old->retire("the node lost its place in the cluster");
+    // Its handlers may still run in the pool.
+    if (pool_ != nullptr) pool_->after_all([old = std::move(old)]() mutable { old.reset(); });
   });
 }
 
@@ -147,6 +148,14 @@ Status NodeCore::host(EntityType type) {
     link_->run_and_wait([&](DataPlane& plane) { outcome = plane.host(std::move(type)); });
   }
   if (outcome == Errc::ok) return {};
+  const std::lock_guard lock(hosted_mutex_);
+  const auto refused = std::find_if(hosted_.rbegin(), hosted_.rend(),
+                                    [&](const EntityType& hosted) { return hosted.name == name; });
+  if (refused != hosted_.rend()) hosted_.erase(std::next(refused).base());
+  if (outcome == Errc::invalid_argument) {
+    return {outcome, "type " + name + " is hosted by this node already"};
+  }
+  if (outcome == Errc::exhausted) return {outcome, "this node knows 256 types already"};
   return {outcome, "type " + name + " is known in the cluster with another shard_count"};
 }
 

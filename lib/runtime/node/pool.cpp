@@ -19,11 +19,12 @@ Pool::~Pool() {
 }
 
 void Pool::stop() {
+  std::vector<std::deque<Job>> forgotten;  // after the join: they may own what a handler still uses
   for (auto& lane : lanes_) {
     {
       const std::lock_guard lock(lane->mutex);
       lane->stopping = true;
-      lane->jobs.clear();
+      forgotten.push_back(std::exchange(lane->jobs, {}));
     }
     lane->signal.notify_one();
   }
@@ -42,6 +43,21 @@ void Pool::post(std::uint32_t lane_number, UniqueFunction<void()> work,
     if (lane.jobs.size() > 1) return;  // it is awake, or was told already
   }
   lane.signal.notify_one();
+}
+
+void Pool::after_all(UniqueFunction<void()> then) {
+  struct Barrier {
+    UniqueFunction<void()> then;
+    std::size_t lanes;
+  };
+  auto barrier = std::make_shared<Barrier>(Barrier{std::move(then), lanes_.size()});
+  for (std::uint32_t i = 0; i < lanes_.size(); ++i) {
+    post(
+        i, [] {},
+        [barrier] {
+          if (--barrier->lanes == 0) barrier->then();
+        });
+  }
 }
 
 void Pool::run(Lane& lane) {

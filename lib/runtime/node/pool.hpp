@@ -20,6 +20,8 @@ class Pool final : public Executor {
   ~Pool() override;
   // Bounded by the mailboxes and by one message per entity in flight.
   void post(std::uint32_t lane, UniqueFunction<void()> work, UniqueFunction<void()> done) override;
+  // Runs `then` within a pass, once all that was posted before is done, and its `done` with it.
+  void after_all(UniqueFunction<void()> then);
   // Finishes what runs, forgets what waits.
   void stop();
 

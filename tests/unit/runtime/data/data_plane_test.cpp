@@ -109,6 +109,118 @@ TEST_F(DataPlaneTest, MoreTypesThanTheProtocolAllowsAreNotTaken) {
   EXPECT_NE(a_.plane->dispatch().add_type("t7", kShards), nullptr);
 }
 
+// Whoever hears of an expired message may send the next one from within the callback.
+TEST_F(DataPlaneTest, ExpiredAsksMayBeRepeatedInTheirCallbacks) {
+  int left = 50;
+  int ended = 0;
+  std::function<void()> again = [&] {
+    if (left-- <= 0) return;
+    a_.plane->ask({"nobody", "id", "say", ""}, 10s, [&](const ReplyView& reply) {
+      EXPECT_EQ(reply.error, Errc::no_such_type);
+      ++ended;
+      again();
+    });
+  };
+  pass(a_, [&] {
+    for (int i = 0; i < 10; ++i) again();
+  });
+  for (int i = 0; i < 20; ++i) {
+    later(a_.plane->config().unknown_type_wait);
+    pass(a_);
+    later(1s);
+    pass(a_);
+  }
+  EXPECT_EQ(ended, 50);
+  EXPECT_EQ(a_.plane->status().counters["held_messages"], 0U);
+  EXPECT_EQ(a_.plane->status().counters["held_bytes"], 0U);
+}
+
+// Its owner is gone and nobody takes its place: what waits for one must not wait for ever.
+TEST_F(DataPlaneTest, WhatIsHeldForAnOwnerExpires) {
+  connect();
+  b_owns();
+  pass(a_, [&] { a_.plane->bury(key_of(2)); });
+  Outcome outcome;
+  ask_a(outcome);
+  pass(a_, [&] { EXPECT_EQ(a_.plane->tell({"echo", "id", "say", "x"}), Errc::ok); });
+  EXPECT_EQ(a_.plane->status().counters["held_messages"], 2U);
+  later(2s);
+  pass(a_);
+  EXPECT_EQ(outcome.error, Errc::expired);
+  EXPECT_EQ(a_.plane->status().counters["held_messages"], 1U);
+  later(a_.plane->config().held_wait);
+  pass(a_);
+  EXPECT_EQ(a_.plane->status().counters["held_messages"], 0U);
+  EXPECT_EQ(a_.plane->status().counters["tells_dropped"], 1U);
+}
+
+TEST_F(DataPlaneTest, HeldMessagesAreBoundedInBytes) {
+  const std::string big(1000 * 1000, 'x');
+  pass(a_, [&] {
+    Errc outcome = Errc::ok;
+    for (int i = 0; i < 100 && outcome == Errc::ok; ++i) {
+      outcome = a_.plane->tell({"nobody", "id", "say", big});
+    }
+    EXPECT_EQ(outcome, Errc::overloaded);
+  });
+  const auto counters = a_.plane->status().counters;
+  EXPECT_LE(counters.at("held_bytes"), counters.at("held_bytes_limit"));
+}
+
+TEST_F(DataPlaneTest, AReplyThatIsTooLargeIsAnError) {
+  connect();
+  b_owns();
+  Outcome outcome;
+  ask_a(outcome, "large");
+  exchange();
+  EXPECT_EQ(outcome.error, Errc::too_large);
+}
+
+// Messages of any size: no frame is longer than the other side takes.
+TEST_F(DataPlaneTest, FramesKeepTheirLimit) {
+  connect();
+  b_owns();
+  const std::string big(wire::kPayloadBytesMax, 'x');
+  const std::string small(60'000, 'y');
+  std::vector<Outcome> outcomes(8);
+  pass(a_, [&] {
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+      a_.ask({"echo", "id", "say", i % 2 == 0 ? small : big}, 1000ms, outcomes[i]);
+    }
+  });
+  for (const auto& [node, frame] : a_.wire.link) EXPECT_LE(frame.size(), wire::kPeerFrameBytesMax);
+  exchange();
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error, Errc::ok);
+}
+
+// Factories, handlers, save, load and callbacks may throw whatever they like.
+TEST_F(DataPlaneTest, UserCodeThatThrowsHarmsNobody) {
+  pass(a_, [&] {
+    a_.host_type("bad", [](const Context&) { return std::make_unique<Thrower>(); });
+    a_.host_type("none", [](const Context&) { return std::unique_ptr<Entity>(); });
+    a_.own("bad");
+    a_.own("none");
+  });
+  Outcome outcome;
+  pass(a_, [&] { a_.ask({"none", "id", "say", ""}, 1000ms, outcome); });
+  EXPECT_EQ(outcome.error, Errc::handler_failed);
+  pass(a_, [&] { a_.ask({"bad", "id", "throw", ""}, 1000ms, outcome); });
+  EXPECT_EQ(outcome.error, Errc::handler_failed);
+  pass(a_, [&] {
+    a_.plane->ask({"bad", "id", "say", ""}, 1000ms, [](const ReplyView&) { throw 7; });
+  });
+  const auto move = [&](std::uint64_t counter) {
+    const Generation next{Term{1}, NodeKey{9}, counter};
+    for (std::uint32_t i = 0; i < kShards; ++i) {
+      a_.plane->dispatch().on_region_command(key_of(1),
+                                             BeginHandoff{{"bad", ShardId{i}}, next, key_of(2)});
+    }
+  };
+  pass(a_, [&] { move(5); });
+  EXPECT_EQ(a_.plane->status().counters["states_lost"], 1U);
+  EXPECT_EQ(a_.plane->status().shards_owned, kShards);  // those of "none"
+}
+
 // A joiner that was slow is forgotten and then comes in all the same.
 TEST_F(DataPlaneTest, AStrangerThatWasLetGoMayComeAgain) {
   connect();
@@ -241,6 +353,8 @@ TEST_F(DataPlaneTest, CallbacksThatAskAgainDoNotRecurse) {
   });
   Chain chain{a_, 100'000};
   pass(a_, [&] { chain.next(); });
+  EXPECT_GT(chain.left, 0) << "a chain must not hold up the network";
+  while (a_.plane->next_deadline() <= now_) pass(a_);
   EXPECT_LT(chain.left, 0);
   EXPECT_LE(chain.deepest, 8);
 }
@@ -256,6 +370,7 @@ TEST_F(DataPlaneTest, CallbacksThatAreRefusedAndAskAgainDoNotRecurse) {
   TestNode full(3, config);
   Chain refused{full, 100'000};
   pass(full, [&] { refused.next(); });
+  while (full.plane->next_deadline() <= now_) pass(full);
   EXPECT_LT(refused.left, 0);
   EXPECT_LE(refused.deepest, 8);
 }

@@ -70,6 +70,52 @@ TEST_F(FrontDoorTest, OtherClusterIsRejected) {
   EXPECT_EQ(received().of(wire::Kind::reject).size(), 1U);
 }
 
+// A sender's number says whose order and fences a message belongs to.
+TEST_F(FrontDoorTest, AClientCannotSpeakInANodesName) {
+  pass(node_, [&] { node_.plane->connect(info_of(2)); });
+  for (const NodeKey node : {key_of(1), key_of(2)}) {
+    wire::Hello hello;
+    hello.sender = node.value;
+    std::string bytes;
+    wire::encode(bytes, hello);
+    frame(bytes);
+    EXPECT_EQ(received().of(wire::Kind::reject).size(), 1U);
+  }
+}
+
+TEST_F(FrontDoorTest, FencesThatWaitForAnOwnerAreBounded) {
+  greet();
+  pass(node_, [&] { node_.owner("other", kNoNode); });
+  std::string bytes;
+  wire::Fence fence;
+  fence.shard = {"other", ShardId{1}};
+  fence.id = 1;
+  wire::encode(bytes, fence);
+  for (std::uint32_t i = 0; i < node_.plane->config().buffered_messages + 10; ++i) frame(bytes);
+  const auto counters = node_.plane->status().counters;
+  EXPECT_EQ(counters.at("held_messages"), counters.at("held_messages_limit"));
+}
+
+// Replies of any size: no frame is longer than a client takes.
+TEST_F(FrontDoorTest, FramesKeepTheirLimit) {
+  greet();
+  const std::string big(wire::kPayloadBytesMax, 'x');
+  const std::string small(60'000, 'y');
+  std::string frames[4] = {ask(1, "say", 0, small), ask(2, "say", 0, big), ask(3, "say", 0, small),
+                           ask(4, "say", 0, big)};
+  pass(node_, [&] {
+    for (const std::string& bytes : frames) {
+      node_.plane->front().on_frame(kClient, false, bytes);
+    }
+  });
+  std::size_t replies = 0;
+  for (const std::string& bytes : node_.wire.front[kClient]) {
+    EXPECT_LE(bytes.size(), wire::kFrameBytesMax);
+  }
+  replies = received().of(wire::Kind::reply).size();
+  EXPECT_EQ(replies, 4U);
+}
+
 TEST_F(FrontDoorTest, ABareAskGetsAnImplicitSession) {
   frame(ask(1));
   const Envelopes got = received();

@@ -93,11 +93,25 @@ class Echo final : public Entity {
   void handle(Delivery& delivery) override {
     if (!delivery.port.valid()) return;
     if (delivery.method == "silence") return ports_.push_back(std::move(delivery.port));
+    if (delivery.method == "large") {
+      (void)delivery.port.state()->answer({Errc::ok, {}, std::string(2 << 20, 'x')});
+      return;
+    }
     (void)delivery.port.state()->answer({Errc::ok, {}, delivery.payload});
   }
 
  private:
   std::vector<AnyReplyPort> ports_;  // one that is dropped answers by itself
+};
+
+// Throws what is no std::exception wherever it can.
+class Thrower final : public Entity {
+ public:
+  void handle(Delivery& delivery) override {
+    if (delivery.method == "throw") throw 7;
+    (void)delivery.port.state()->answer({Errc::ok, {}, {}});
+  }
+  bool save(std::string&) override { throw 7; }
 };
 
 struct Outcome {
@@ -116,10 +130,14 @@ struct TestNode {
     messenger->plane = plane.get();
   }
   void host(const std::string& name) {
+    host_type(name, [](const Context&) { return std::make_unique<Echo>(); });
+  }
+  void host_type(const std::string& name,
+                 std::function<std::unique_ptr<Entity>(const Context&)> create) {
     EntityType type;
     type.name = name;
     type.options.shard_count = kShards;
-    type.create = [](const Context&) { return std::make_unique<Echo>(); };
+    type.create = std::move(create);
     EXPECT_EQ(plane->host(std::move(type)), Errc::ok);
   }
   // Owns every shard of the type, and knows it.
