@@ -1,12 +1,12 @@
 // The newest generation that was accepted from each sender of a shard (rule 12).
 //
-// A sender's next message may not carry an older one. Found by hash; most messages come in bursts
-// of one sender, so the last one found is tried first.
+// A sender's next message may not carry an older one. Most messages come in bursts of one sender,
+// so the last one found is tried first.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <unordered_map>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -36,12 +36,11 @@ class SenderMarks {
     for (const auto& [sender, generation] : marks_) all.push_back({sender, generation});
     marks_.clear();
     last_ = nullptr;
-    if (all.size() > kMax) {
-      std::sort(all.begin(), all.end(), [](const SenderMark& a, const SenderMark& b) {
-        return std::pair(b.generation, a.sender) < std::pair(a.generation, b.sender);
-      });
-      all.resize(kMax);
-    }
+    if (all.size() <= kMax) return all;
+    std::sort(all.begin(), all.end(), [](const SenderMark& a, const SenderMark& b) {
+      return std::pair(b.generation, a.sender) < std::pair(a.generation, b.sender);
+    });
+    all.resize(kMax);
     std::sort(all.begin(), all.end(),
               [](const SenderMark& a, const SenderMark& b) { return a.sender < b.sender; });
     return all;
@@ -60,7 +59,7 @@ class SenderMarks {
     return last_->second;
   }
 
-  std::unordered_map<std::uint64_t, Generation> marks_;
+  std::map<std::uint64_t, Generation> marks_;
   std::pair<const std::uint64_t, Generation>* last_ = nullptr;  // elements of the map do not move
 };
 

@@ -388,6 +388,7 @@ void FrontDoor::on_hello(std::uint32_t connection, bool delimited, FrontSession*
   if (session->sender != 0) by_sender_[session->sender] = session;
   welcome(*session);
   if (session->role == wire::Role::worker) {
+    next_sweep_ = context_.now;  // it may be the successor of one that died without a word
     context_.hosts->add_worker(session->number, session->label, hello.types);
   }
 }
