@@ -134,7 +134,9 @@ bool Dispatch::quiet(NodeKey node) {
   if (asks_.any([node](const Asks::Ask& ask) { return ask.target == node; })) return false;
   for (const Type& type : types_) {
     for (const Shard& shard : type.shards) {
-      if (shard.route.via() == node && shard.route.used()) return false;
+      // Without an owner no fence will be sent: what went that way goes before the goodbye.
+      const bool fences = shard.route.used() && shard.route.owner() != kNoNode;
+      if (shard.route.via() == node && fences) return false;
       if (shard.region.other() == node && shard.region.state() == RegionState::sending) {
         return false;
       }
