@@ -1,6 +1,7 @@
 """Peers of a broker that speak raw frames, right or wrong, and one way to wait for a condition."""
 
 import contextlib
+import os
 import random
 import socket
 import time
@@ -49,6 +50,11 @@ def resident(pid):
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) << 10
     raise AssertionError("no VmRSS")
+
+
+def descriptors(pid):
+    """Gives how many files and sockets a process has open."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
 
 
 def closed_by_other(connection, patience=PATIENCE):
@@ -143,7 +149,7 @@ class RawPeer:
     def call(self, correlation, **more):
         """Asks, and gives the payload of the reply."""
         self.send(ask(correlation, **more))
-        answer = self.receive(REPLY, ERROR)
+        answer = self.receive(REPLY, ERROR, NO_SESSION)
         assert answer[0] == REPLY and answer[2] == correlation, answer
         return answer[3]
 
