@@ -14,8 +14,10 @@ namespace shardbus {
 // A running node. Move-only; its destructor stops it at once (no hand-over of shards: call
 // `leave()` first for that).
 //
-// Threads: all calls are safe from any. A node has a thread that polls, a control thread, and
-// ZeroMQ's; all block signals. Make it after any fork().
+// Threads: all calls are safe from any; only those that wait (`wait_ready`, `leave`, `stop`, the
+// destructor) not from one that is inside a callback or handler: it would wait for itself. A node
+// has a thread that polls, a control thread, and ZeroMQ's; all block signals. Make it after any
+// fork().
 class SHARDBUS_EXPORT Node {
  public:
   // Binds the addresses, starts the threads, and begins to join; returns without waiting for that.
@@ -45,15 +47,17 @@ class SHARDBUS_EXPORT Node {
   [[nodiscard]] const std::shared_ptr<Messenger>& messenger() const;
 
   // Waits until the node is an up member of a deciding cluster with at least `members` up members,
-  // every shard of every hosted type has an owner, and no move is open. Errors: timeout, stopped.
+  // every shard of every hosted type has an owner, and no move is open. Errors: timeout, stopped,
+  // would_deadlock.
   Status wait_ready(milliseconds timeout, std::uint32_t members = 1) const;
   // Real addresses, after port 0 was resolved.
   [[nodiscard]] std::string listen_address() const;
   [[nodiscard]] std::string name() const;
   // Hands all shards to other nodes, leaves the cluster, and stops. Errors: timeout (stopped all
-  // the same; shards that did not get away are re-homed by the others).
+  // the same; shards that did not get away are re-homed by the others), would_deadlock.
   Status leave(milliseconds deadline);
-  // Stops within a second without handing over. Asks in flight end in `stopped`. Idempotent.
+  // Stops within a second without handing over. Asks in flight end in `stopped`. Idempotent. Inside
+  // a callback or handler it throws std::logic_error, and the destructor aborts with a message.
   void stop();
 
   class Impl;

@@ -1,5 +1,6 @@
 #include "shardbus/node.hpp"
 
+#include "api/inside.hpp"
 #include "runtime/node/node_core.hpp"
 
 namespace shardbus {
@@ -7,7 +8,10 @@ namespace shardbus {
 class Node::Impl {
  public:
   explicit Impl(std::shared_ptr<runtime::NodeCore> node) : core(std::move(node)), messenger(core) {}
-  ~Impl() { core->stop(); }
+  ~Impl() {
+    if (!core->stopped() && runtime::NodeCore::inside_callback()) die_inside_callback("a Node");
+    core->stop();
+  }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 

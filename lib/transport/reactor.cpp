@@ -43,9 +43,17 @@ void Reactor::stop() {
   if (stopping_.exchange(true)) return;
   wakeup_.signal();
   if (poller_.joinable()) poller_.join();
-  // Work that came too late for the poller.
+  run_left_over();  // what came too late for the poller
+}
+
+void Reactor::run_left_over() {
   const std::lock_guard lock(mutex_);
-  if (running_) run_inbox();
+  if (!running_) return;
+  const Reactor* const before = std::exchange(current_pass, this);
+  hooks_.begin_pass(now());
+  run_inbox();
+  hooks_.end_pass();
+  current_pass = before;
 }
 
 bool Reactor::inside_pass() {
@@ -75,11 +83,11 @@ void Reactor::leave(Pass& pass) {
   current_pass = pass.before_;
   pass.lock_.unlock();
   // Somebody may have left work after our last look at the inbox.
-  wake = wake || inbox_full_.load();
+  wake = wake || inbox_depth_.load() > 0;
   if (wake) wakeup_.signal();
 }
 
-void Reactor::run(Work work) {
+void Reactor::run(Work work, std::size_t bytes) {
   if (auto pass = try_pass()) {
     work();
     return;
@@ -88,9 +96,12 @@ void Reactor::run(Work work) {
   {
     const std::lock_guard lock(inbox_mutex_);
     inbox_.push_back(std::move(work));
-    wake = !inbox_full_.exchange(true);
+    inbox_bytes_ += bytes;
+    wake = inbox_depth_.fetch_add(1) == 0;
   }
   if (wake) wakeup_.signal();
+  // Nobody looks at the inbox any more, unless the stopping thread has not come to that yet.
+  if (stopping_.load()) run_left_over();
 }
 
 void Reactor::run_and_wait(Work work) {
@@ -110,16 +121,19 @@ void Reactor::run_and_wait(Work work) {
 
 void Reactor::run_exclusively(Work work) {
   const std::lock_guard lock(mutex_);
+  const Reactor* const before = std::exchange(current_pass, this);
   work();
+  current_pass = before;
 }
 
 void Reactor::run_inbox() {
-  while (inbox_full_.load()) {
+  while (inbox_depth_.load() > 0) {
     std::vector<Work> taken;
     {
       const std::lock_guard lock(inbox_mutex_);
       taken.swap(inbox_);
-      inbox_full_ = false;
+      inbox_depth_ = 0;
+      inbox_bytes_ = 0;
     }
     for (Work& work : taken) work();
   }
@@ -145,7 +159,7 @@ void Reactor::wait(std::vector<int>& ready) {
   const auto timeout =
       static_cast<int>((left + std::chrono::microseconds(999)) / std::chrono::milliseconds(1));
   const int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()),
-                               inbox_full_.load() ? 0 : timeout);
+                               inbox_depth_.load() > 0 ? 0 : timeout);
   ready.clear();
   for (int i = 0; i < count; ++i) {
     const int descriptor = events[static_cast<std::size_t>(i)].data.fd;
@@ -166,7 +180,8 @@ void Reactor::turn(const std::vector<int>& ready) {
     if (net && first && read.any) ++net_catches_;
     first = false;
     hooks_.end_pass();
-    more = read.more || inbox_full_.load() || hooks_.input_left();
+    // A stop is not kept waiting by input that does not end.
+    more = !stopping_.load() && (read.more || inbox_depth_.load() > 0 || hooks_.input_left());
   }
   wake_at_ = hooks_.next_deadline();
   current_pass = before;

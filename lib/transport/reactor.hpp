@@ -48,6 +48,8 @@ class PassHooks {
 class Reactor final : public DescriptorSet {
  public:
   using Work = UniqueFunction<void()>;
+  static constexpr std::size_t kInboxMax = 65536;
+  static constexpr std::size_t kInboxBytesMax = 64U << 20;
 
   // `follow_thread`: id of the I/O thread to keep on the poller's core; 0: none.
   Reactor(PassHooks& hooks, const char* thread_name, int follow_thread);
@@ -56,7 +58,7 @@ class Reactor final : public DescriptorSet {
   Reactor& operator=(const Reactor&) = delete;
 
   void start();
-  // Ends the poller. Work may still be run, on the threads that bring it.
+  // Ends the poller. Work may still be run, on the threads that bring it. Not from within a pass.
   void stop();
 
   // Holds the lock for one pass; ends the pass when it goes.
@@ -80,11 +82,18 @@ class Reactor final : public DescriptorSet {
   };
   // A pass right now, or nothing if another thread is in one.
   std::optional<Pass> try_pass();
-  // Runs `work` within a pass: now if the lock is free or held by this thread, else soon.
-  void run(Work work);
+  // Runs `work` within a pass: now if the lock is free or held by this thread, else soon. `bytes`:
+  // what it keeps in memory until then.
+  void run(Work work, std::size_t bytes = 0);
+  // True while the inbox holds as much as callers may leave there: their messages are refused with
+  // `overloaded` then. The library's own work is never refused.
+  [[nodiscard]] bool crowded() const {
+    return inbox_depth_.load() >= kInboxMax || inbox_bytes_.load() >= kInboxBytesMax;
+  }
+  [[nodiscard]] std::size_t inbox_depth() const { return inbox_depth_.load(); }
   // Runs `work` within a pass and waits for it. Not from within a pass.
   void run_and_wait(Work work);
-  // Runs `work` under the lock but outside any pass. Not from within a pass.
+  // Runs `work` under the lock, without the beginning and end of a pass. Not from within a pass.
   void run_exclusively(Work work);
   // True on a thread that is inside a pass of any reactor: it must not wait for one.
   [[nodiscard]] static bool inside_pass();
@@ -100,6 +109,8 @@ class Reactor final : public DescriptorSet {
   // One whole turn under the lock: reads, runs, flushes, until nothing is left to read.
   void turn(const std::vector<int>& ready);
   void run_inbox();
+  // After the poller has ended: runs what was left in the inbox on this thread.
+  void run_left_over();
   void leave(Pass& pass);
 
   PassHooks& hooks_;
@@ -112,7 +123,8 @@ class Reactor final : public DescriptorSet {
   bool running_ = false;     // guarded by mutex_
   std::mutex inbox_mutex_;   // taken under mutex_, never the other way round
   std::vector<Work> inbox_;  // guarded by inbox_mutex_
-  std::atomic<bool> inbox_full_{false};
+  std::atomic<std::size_t> inbox_depth_{0};  // written under inbox_mutex_, as is inbox_bytes_
+  std::atomic<std::size_t> inbox_bytes_{0};
   std::atomic<bool> poller_wants_lock_{false};
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> net_catches_{0};

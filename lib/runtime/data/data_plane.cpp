@@ -60,6 +60,7 @@ Time DataPlane::next_deadline() {
 }
 
 Errc DataPlane::tell(const Outgoing& out) {
+  if (abandoned_) return Errc::stopped;
   wire::Message message;
   message.kind = wire::Kind::tell;
   message.type = out.type;
@@ -70,6 +71,7 @@ Errc DataPlane::tell(const Outgoing& out) {
 }
 
 void DataPlane::ask(const Outgoing& out, milliseconds timeout, ReplyCallback done) {
+  if (abandoned_) return refuse_late(done);
   wire::Message message;
   message.kind = wire::Kind::ask;
   message.type = out.type;
@@ -82,11 +84,21 @@ void DataPlane::ask(const Outgoing& out, milliseconds timeout, ReplyCallback don
   dispatch_.submit_ask(message, context_.now + timeout, std::move(origin));
 }
 
+// In a slot nothing would end it any more.
+void DataPlane::refuse_late(ReplyCallback& done) {
+  try {
+    done({Errc::stopped, "the node stopped", {}});
+  } catch (...) {
+    context_.listener->log(LogLevel::error, "api.callback_threw", "on a node that stops");
+  }
+}
+
 void DataPlane::answer(const ReplyAddress& to, const ReplyView& reply) {
   dispatch_.answer(NodeKey{to.node}, to.slot, reply);
 }
 
 void DataPlane::abandon(Errc code, std::string_view text) {
+  abandoned_ = true;
   dispatch_.abandon(code, text);
 }
 

@@ -49,7 +49,7 @@ class DataPlane {
   void ask(const Outgoing& message, milliseconds timeout, ReplyCallback done);
   void answer(const ReplyAddress& to, const ReplyView& reply);
   Errc host(EntityType type) { return hosts_.host(std::move(type)); }
-  // Ends every pending ask of this process.
+  // Ends every pending ask of this process, and refuses all later calls with `stopped`.
   void abandon(Errc code, std::string_view text);
   // Another plane takes over: no further message of this one is handled. Handlers that run in the
   // executor finish in it.
@@ -85,6 +85,7 @@ class DataPlane {
   static constexpr Duration kPassing = std::chrono::seconds(10);
 
   void run(std::size_t& budget);
+  void refuse_late(ReplyCallback& done);
 
   DataContext context_;
   Links links_;
@@ -95,6 +96,7 @@ class DataPlane {
   Time next_tick_{};
   bool more_ = false;  // the budget of the pass ended before the work
   Time born_{};
+  bool abandoned_ = false;
 };
 
 }  // namespace shardbus::runtime

@@ -27,8 +27,8 @@ LogLevel level_of(control::Severity severity) {
 }  // namespace
 
 ControlLoop::ControlLoop(transport::ZmqContext& context, transport::GossipSockets gossip,
-                         Link& link, Log& log, Readiness& readiness, ControlOptions options,
-                         Renew renew)
+                         Link& link, observe::Log& log, Readiness& readiness,
+                         ControlOptions options, Renew renew)
     : context_(context),
       gossip_(std::move(gossip)),
       link_(link),

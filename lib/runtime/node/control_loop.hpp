@@ -17,10 +17,10 @@
 #include <variant>
 #include <vector>
 
+#include "observe/log.hpp"
 #include "runtime/control/control_plane.hpp"
 #include "runtime/data/ports.hpp"
 #include "runtime/node/link.hpp"
-#include "runtime/node/log.hpp"
 #include "runtime/node/readiness.hpp"
 #include "transport/gossip_sockets.hpp"
 #include "transport/probe.hpp"
@@ -39,8 +39,8 @@ class ControlLoop final : public DataListener {
   // Makes the data plane of a new incarnation; called before a node joins again.
   using Renew = std::function<void(const NodeInfo& self)>;
 
-  ControlLoop(transport::ZmqContext& context, transport::GossipSockets gossip, Link& link, Log& log,
-              Readiness& readiness, ControlOptions options, Renew renew);
+  ControlLoop(transport::ZmqContext& context, transport::GossipSockets gossip, Link& link,
+              observe::Log& log, Readiness& readiness, ControlOptions options, Renew renew);
   ~ControlLoop() override;
 
   void start();
@@ -116,7 +116,7 @@ class ControlLoop final : public DataListener {
   transport::ZmqContext& context_;
   transport::GossipSockets gossip_;
   Link& link_;
-  Log& log_;
+  observe::Log& log_;
   Readiness& readiness_;
   ControlOptions options_;
   Renew renew_;

@@ -99,8 +99,8 @@ void Link::stop() {
   });
 }
 
-void Link::run(Work work) {
-  reactor_.run([this, work = std::move(work)]() mutable { work(*plane_); });
+void Link::run(Work work, std::size_t bytes) {
+  reactor_.run([this, work = std::move(work)]() mutable { work(*plane_); }, bytes);
 }
 
 void Link::run_and_wait(Work work) {

@@ -44,9 +44,12 @@ class Link final : public WirePort, private transport::DealerHandler, private tr
   std::optional<transport::Reactor::Pass> try_pass() { return reactor_.try_pass(); }
   [[nodiscard]] DataPlane& plane() { return *plane_; }
   // Runs `work` within a pass: now if the lock is free or held by this thread, else soon.
-  void run(Work work);
+  void run(Work work, std::size_t bytes = 0);
   // Runs `work` within a pass and waits for it. Not from within a pass.
   void run_and_wait(Work work);
+  // See Reactor.
+  [[nodiscard]] bool crowded() const { return reactor_.crowded(); }
+  [[nodiscard]] std::size_t inbox_depth() const { return reactor_.inbox_depth(); }
   [[nodiscard]] std::uint64_t net_catches() const { return reactor_.net_catches(); }
   // Why the I/O thread does not follow the poller; empty while it does.
   [[nodiscard]] const std::string& placement_trouble() const {

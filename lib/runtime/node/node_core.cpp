@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <condition_variable>
 #include <random>
+#include <stdexcept>
 #include <utility>
 
 #include "base/hash.hpp"
@@ -12,6 +13,8 @@
 
 namespace shardbus::runtime {
 namespace {
+
+constexpr const char* kInboxFull = "the node's inbox is full";
 
 std::string with_port(const transport::Endpoint& base, unsigned offset) {
   transport::Endpoint next = base;
@@ -46,10 +49,10 @@ Result<std::shared_ptr<NodeCore>> NodeCore::start(NodeOptions options) {
 
 NodeCore::NodeCore(NodeOptions options)
     : options_(std::move(options)),
-      log_(options_.log, options_.name.empty() ? options_.listen : options_.name) {}
+      log_(options_.log, "node=" + (options_.name.empty() ? options_.listen : options_.name)) {}
 
 NodeCore::~NodeCore() {
-  stop();
+  halt();
 }
 
 Status NodeCore::bind(std::string& front, std::string& peer, std::string& gossip,
@@ -77,7 +80,7 @@ Status NodeCore::open() {
   info_.name = options_.name.empty() ? info_.front.substr(6) : options_.name;
   info_.incarnation = start_time();
   info_.key = node_key(info_.name, info_.incarnation);
-  log_.name_node(info_.name);
+  log_.rename("node=" + info_.name);
   if (options_.workers > 0) pool_ = std::make_unique<Pool>(*link_, options_.workers);
 
   ControlOptions control;
@@ -144,6 +147,8 @@ Status NodeCore::host(EntityType type) {
   const std::string name = type.name;
   if (const auto pass = link_->try_pass()) {
     outcome = link_->plane().host(std::move(type));
+  } else if (transport::Reactor::inside_pass()) {
+    return {Errc::would_deadlock, "host() inside a callback of another node"};
   } else {
     link_->run_and_wait([&](DataPlane& plane) { outcome = plane.host(std::move(type)); });
   }
@@ -169,9 +174,10 @@ Status NodeCore::tell(const Outgoing& message) {
     const Errc outcome = link_->plane().tell(message);
     return outcome == Errc::ok ? Status() : Status(outcome, std::string(message.type));
   }
-  link_->run([owned = transport::OwnedMessage(message)](DataPlane& plane) {
-    plane.report_tell(plane.tell(owned.view()), owned.view());
-  });
+  if (link_->crowded()) return Status(Errc::overloaded, kInboxFull);
+  link_->run([owned = transport::OwnedMessage(message)](
+                 DataPlane& plane) { plane.report_tell(plane.tell(owned.view()), owned.view()); },
+             message.payload.size());
   return {};
 }
 
@@ -182,8 +188,10 @@ void NodeCore::ask(const Outgoing& message, milliseconds timeout, ReplyCallback 
   if (const auto pass = link_->try_pass()) {
     return link_->plane().ask(message, timeout, std::move(done));
   }
+  if (link_->crowded()) return done({Errc::overloaded, kInboxFull, {}});
   link_->run([owned = transport::OwnedMessage(message), timeout, done = std::move(done)](
-                 DataPlane& plane) mutable { plane.ask(owned.view(), timeout, std::move(done)); });
+                 DataPlane& plane) mutable { plane.ask(owned.view(), timeout, std::move(done)); },
+             message.payload.size());
 }
 
 Result<std::string> NodeCore::ask_and_wait(const Outgoing& message, milliseconds timeout) {
@@ -211,6 +219,9 @@ Status NodeCore::answer(const ReplyAddress& to, const ReplyView& reply) {
 // --- life ---
 
 Status NodeCore::wait_ready(milliseconds timeout, std::uint32_t members) const {
+  if (transport::Reactor::inside_pass()) {
+    return {Errc::would_deadlock, "wait_ready() inside a callback or handler"};
+  }
   return readiness_.wait(timeout, members, [this] {
     std::string why;
     link_->run_and_wait([&](DataPlane& plane) { why = plane.dispatch().unsettled(); });
@@ -219,6 +230,7 @@ Status NodeCore::wait_ready(milliseconds timeout, std::uint32_t members) const {
 }
 
 Status NodeCore::leave(milliseconds deadline) {
+  if (inside_callback()) return {Errc::would_deadlock, "leave() inside a callback or handler"};
   if (stopped_.load()) return {};
   const Time until = transport::now() + deadline;
   control_->leave();
@@ -254,6 +266,14 @@ bool NodeCore::wait_until(Time until, const std::function<bool(DataPlane&)>& hol
 }
 
 void NodeCore::stop() {
+  if (stopped()) return;
+  if (inside_callback()) {
+    throw std::logic_error("Node::stop() would wait for the callback or handler that it is in");
+  }
+  halt();
+}
+
+void NodeCore::halt() {
   if (stopped_.exchange(true)) return;
   readiness_.close();
   if (control_ != nullptr) control_->stop();

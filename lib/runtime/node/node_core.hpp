@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "observe/log.hpp"
 #include "runtime/node/control_loop.hpp"
 #include "runtime/node/link.hpp"
-#include "runtime/node/log.hpp"
 #include "runtime/node/pool.hpp"
 #include "runtime/node/readiness.hpp"
 #include "shardbus/entity.hpp"
@@ -36,9 +36,16 @@ class NodeCore final : public Messenger, public std::enable_shared_from_this<Nod
   Status wait_ready(milliseconds timeout, std::uint32_t members) const;
   [[nodiscard]] const NodeInfo& info() const { return info_; }
   Status leave(milliseconds deadline);
+  // Throws std::logic_error within a callback or handler.
   void stop();
+  [[nodiscard]] bool stopped() const { return stopped_.load(); }
+  // True within a callback or handler: `stop` would wait for it.
+  [[nodiscard]] static bool inside_callback() {
+    return transport::Reactor::inside_pass() || Pool::inside();
+  }
 
  private:
+  void halt();
   Status open();
   Status bind(std::string& front, std::string& peer, std::string& gossip,
               std::optional<transport::GossipSockets>& sockets);
@@ -49,7 +56,7 @@ class NodeCore final : public Messenger, public std::enable_shared_from_this<Nod
 
   NodeOptions options_;
   NodeInfo info_;
-  Log log_;
+  observe::Log log_;
   Readiness readiness_;
   transport::ZmqContext context_;
   std::unique_ptr<Link> link_;

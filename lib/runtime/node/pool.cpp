@@ -5,6 +5,15 @@
 #include "transport/threads.hpp"
 
 namespace shardbus::runtime {
+namespace {
+
+thread_local bool inside_pool = false;
+
+}  // namespace
+
+bool Pool::inside() {
+  return inside_pool;
+}
 
 Pool::Pool(Link& link, std::uint32_t threads) : link_(link) {
   for (std::uint32_t i = 0; i < threads; ++i) {
@@ -61,6 +70,7 @@ void Pool::after_all(UniqueFunction<void()> then) {
 }
 
 void Pool::run(Lane& lane) {
+  inside_pool = true;
   std::unique_lock lock(lane.mutex);
   for (;;) {
     lane.signal.wait(lock, [&] { return lane.stopping || !lane.jobs.empty(); });

@@ -22,8 +22,10 @@ class Pool final : public Executor {
   void post(std::uint32_t lane, UniqueFunction<void()> work, UniqueFunction<void()> done) override;
   // Runs `then` within a pass, once all that was posted before is done, and its `done` with it.
   void after_all(UniqueFunction<void()> then);
-  // Finishes what runs, forgets what waits.
+  // Finishes what runs, forgets what waits. Not from inside a handler.
   void stop();
+  // True on a thread of any pool.
+  [[nodiscard]] static bool inside();
 
  private:
   struct Job {

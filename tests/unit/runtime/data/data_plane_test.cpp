@@ -346,6 +346,21 @@ struct Chain {
   }
 };
 
+TEST_F(DataPlaneTest, AfterTheEndEveryCallIsRefused) {
+  Outcome outcome;
+  pass(a_, [&] { a_.plane->abandon(Errc::stopped, "the test stops"); });
+  pass(a_, [&] {
+    EXPECT_EQ(a_.plane->tell({"echo", "x", "say", {}}), Errc::stopped);
+    a_.plane->ask({"echo", "x", "say", {}}, 1s, [&](const ReplyView& reply) {
+      ++outcome.times;
+      outcome.error = reply.error;
+    });
+  });
+  EXPECT_EQ(outcome.times, 1);
+  EXPECT_EQ(outcome.error, Errc::stopped);
+  pass(a_, [&] { a_.plane->ask({"echo", "x", "say", {}}, 1s, [](const ReplyView&) { throw 1; }); });
+}
+
 TEST_F(DataPlaneTest, CallbacksThatAskAgainDoNotRecurse) {
   pass(a_, [&] {
     a_.host("echo");

@@ -1,11 +1,10 @@
-#include "runtime/node/log.hpp"
+#include "observe/log.hpp"
 
+#include <chrono>
 #include <cstdio>
 #include <utility>
 
-#include "transport/threads.hpp"
-
-namespace shardbus::runtime {
+namespace shardbus::observe {
 namespace {
 
 constexpr std::uint32_t kLinesPerSecond = 20;
@@ -19,19 +18,19 @@ void to_stderr(LogLevel level, std::string_view event, std::string_view text) {
 
 }  // namespace
 
-Log::Log(LogSink sink, std::string node)
-    : sink_(sink ? std::move(sink) : LogSink(to_stderr)), node_(std::move(node)) {}
+Log::Log(LogSink sink, std::string who)
+    : sink_(sink ? std::move(sink) : LogSink(to_stderr)), who_(std::move(who)) {}
 
 void Log::write(LogLevel level, std::string_view event, std::string_view text) {
-  std::string line = "node=" + node_ + " " + std::string(text);
+  std::string line = who_ + " " + std::string(text);
   {
     const std::lock_guard lock(mutex_);
     auto found = rates_.find(event);
     if (found == rates_.end()) found = rates_.emplace(std::string(event), Rate{}).first;
     Rate& rate = found->second;
-    const auto second =
-        std::chrono::duration_cast<std::chrono::seconds>(transport::now().time_since_epoch())
-            .count();
+    const auto second = std::chrono::duration_cast<std::chrono::seconds>(
+                            std::chrono::steady_clock::now().time_since_epoch())
+                            .count();
     if (rate.second != second) rate = {second, 0, rate.dropped};
     if (++rate.written > kLinesPerSecond) {
       ++rate.dropped;
@@ -43,4 +42,4 @@ void Log::write(LogLevel level, std::string_view event, std::string_view text) {
   sink_(level, event, line);
 }
 
-}  // namespace shardbus::runtime
+}  // namespace shardbus::observe

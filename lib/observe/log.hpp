@@ -1,4 +1,5 @@
-// The node's way to its log sink: names the node, and keeps a repeated event from flooding.
+// The way to the log sink of a node or client: says who writes, and keeps a repeated event from
+// flooding.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +12,14 @@
 #include "base/time.hpp"
 #include "shardbus/options.hpp"
 
-namespace shardbus::runtime {
+namespace shardbus::observe {
 
 class Log {
  public:
-  Log(LogSink sink, std::string node);
+  // `who`: starts each line, as "node=a". Without a sink, warnings and errors go to stderr.
+  Log(LogSink sink, std::string who);
   // Before the first write.
-  void name_node(std::string node) { node_ = std::move(node); }
+  void rename(std::string who) { who_ = std::move(who); }
   // At most 20 lines per second of one event; the rest is counted and told with the next one.
   void write(LogLevel level, std::string_view event, std::string_view text);
 
@@ -28,9 +30,9 @@ class Log {
     std::uint64_t dropped = 0;
   };
   LogSink sink_;
-  std::string node_;
+  std::string who_;
   std::mutex mutex_;
   std::map<std::string, Rate, std::less<>> rates_;  // guarded by mutex_; event names are few
 };
 
-}  // namespace shardbus::runtime
+}  // namespace shardbus::observe
