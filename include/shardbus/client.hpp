@@ -13,7 +13,9 @@ namespace shardbus {
 // A session with a cluster. Reconnects by itself; an ask that was under way then ends in
 // `unknown_outcome` at once.
 //
-// Threads: all calls are safe from any. Has one thread of its own and ZeroMQ's.
+// Threads: all calls are safe from any; only `stop()` and the destructor not from one that is
+// inside a callback of the library, which they would wait for. Has one thread of its own and
+// ZeroMQ's.
 class SHARDBUS_EXPORT Client {
  public:
   // Connects to the first node that answers. Errors: unreachable (names the addresses and the
@@ -25,7 +27,8 @@ class SHARDBUS_EXPORT Client {
 
   [[nodiscard]] EntityRef entity(std::string type, std::string id) const;
   [[nodiscard]] const std::shared_ptr<Messenger>& messenger() const;
-  // Asks in flight end in `stopped`. Idempotent.
+  // Asks in flight end in `stopped`. Idempotent. Inside a callback it throws std::logic_error, and
+  // the destructor aborts the process with a message.
   void stop();
 
   class Impl;

@@ -31,7 +31,8 @@ struct ReplyView {
   [[nodiscard]] bool ok() const { return error == Errc::ok; }
 };
 
-// Called exactly once, on a thread of the library; must not block and must not throw.
+// Called exactly once: on a thread of the library or, where the outcome is known at once, on the
+// caller's. Must not block and must not throw; what it throws in the library is caught and logged.
 using ReplyCallback = UniqueFunction<void(const ReplyView&)>;
 
 // Address of an asker: any node of the cluster can send an answer there. Serialised as

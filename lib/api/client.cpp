@@ -1,5 +1,6 @@
 #include "shardbus/client.hpp"
 
+#include "api/inside.hpp"
 #include "client/client_core.hpp"
 
 namespace shardbus {
@@ -8,7 +9,10 @@ class Client::Impl {
  public:
   explicit Impl(std::shared_ptr<client::ClientCore> client)
       : core(std::move(client)), messenger(core) {}
-  ~Impl() { core->stop(); }
+  ~Impl() {
+    if (!core->stopped() && client::ClientCore::inside_callback()) die_inside_callback("a Client");
+    core->stop();
+  }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <stdexcept>
 #include <utility>
 
 #include "transport/endpoint.hpp"
@@ -36,6 +37,7 @@ Result<std::shared_ptr<ClientCore>> ClientCore::connect(const ClientOptions& opt
 
 ClientCore::ClientCore(const ClientOptions& options)
     : addresses_(options.nodes),
+      log_(options.log, "client"),
       plane_(settings_of(options), *this),
       reactor_(*this, "sb-client", 0),
       dealers_(context_, reactor_, wire::kFrameBytesMax) {
@@ -46,14 +48,15 @@ ClientCore::ClientCore(const ClientOptions& options)
 }
 
 ClientCore::~ClientCore() {
-  stop();
+  halt();
 }
 
 // Waits for a usable session, or for the word of every node that there will be none.
 Status ClientCore::wait_usable(milliseconds timeout) {
   std::unique_lock lock(usable_mutex_);
   const auto deadline = std::chrono::steady_clock::now() + timeout;
-  if (usable_changed_.wait_until(lock, deadline, [this] { return usable_; })) return {};
+  usable_changed_.wait_until(lock, deadline, [this] { return usable_ || refused_; });
+  if (usable_) return {};
   lock.unlock();
   std::map<std::string, Status> troubles;
   reactor_.run_and_wait([&] { troubles = plane_.sessions().troubles(); });
@@ -78,8 +81,12 @@ Status ClientCore::tell(const Outgoing& message) {
     const Errc outcome = plane_.tell(message);
     return outcome == Errc::ok ? Status() : Status(outcome, std::string(message.type));
   }
+  if (reactor_.crowded()) return Status(Errc::overloaded, "the client's inbox is full");
   reactor_.run(
-      [this, owned = transport::OwnedMessage(message)] { (void)plane_.tell(owned.view()); });
+      [this, owned = transport::OwnedMessage(message)] {
+        plane_.report_tell(plane_.tell(owned.view()), owned.view().type);
+      },
+      message.payload.size());
   return {};
 }
 
@@ -90,10 +97,12 @@ void ClientCore::ask(const Outgoing& message, milliseconds timeout, ReplyCallbac
   if (const auto pass = reactor_.try_pass()) {
     return plane_.ask(message, timeout, std::move(done));
   }
+  if (reactor_.crowded()) return done({Errc::overloaded, "the client's inbox is full", {}});
   reactor_.run(
       [this, owned = transport::OwnedMessage(message), timeout, done = std::move(done)]() mutable {
         plane_.ask(owned.view(), timeout, std::move(done));
-      });
+      },
+      message.payload.size());
 }
 
 Result<std::string> ClientCore::ask_and_wait(const Outgoing& message, milliseconds timeout) {
@@ -112,11 +121,16 @@ Status ClientCore::answer(const ReplyAddress& to, const ReplyView& reply) {
 }
 
 void ClientCore::stop() {
+  if (stopped()) return;
+  if (inside_callback()) {
+    throw std::logic_error("Client::stop() would wait for the callback that it is in");
+  }
+  halt();
+}
+
+void ClientCore::halt() {
   if (stopped_.exchange(true)) return;
-  reactor_.run_and_wait([this] {
-    plane_.sessions().goodbye();
-    plane_.abandon(Errc::stopped, "the client stops");
-  });
+  reactor_.run_and_wait([this] { plane_.stop("the client stops"); });
   reactor_.stop();
   reactor_.run_exclusively([this] { dealers_.close_all(); });
 }
@@ -131,6 +145,10 @@ void ClientCore::close(std::uint64_t peer) {
 }
 bool ClientCore::send(std::uint64_t peer, std::string_view frame) {
   return dealers_.send(peer, frame);
+}
+
+void ClientCore::log(LogLevel level, std::string_view event, std::string text) {
+  log_.write(level, event, text);
 }
 
 void ClientCore::on_dealer_frame(std::uint64_t peer, std::string_view frame) {
@@ -157,10 +175,17 @@ transport::ReadOutcome ClientCore::read(const std::vector<int>& ready) {
 
 void ClientCore::end_pass() {
   plane_.end();
-  if (usable_ || !plane_.usable()) return;
+  if (!usable_) tell_waiter();
+}
+
+void ClientCore::tell_waiter() {
+  const bool usable = plane_.usable();
+  const bool refused = plane_.sessions().refused_by_all();
+  if (usable == usable_ && refused == refused_) return;
   {
     const std::lock_guard lock(usable_mutex_);
-    usable_ = true;
+    usable_ = usable;
+    refused_ = refused;
   }
   usable_changed_.notify_all();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <utility>
 
 #include "wire/limits.hpp"
@@ -12,6 +13,8 @@ namespace {
 constexpr std::uint32_t kCallbackDepthMax = 4;
 constexpr std::size_t kHeldMax = 65536;
 constexpr Duration kTick = std::chrono::milliseconds(5);
+constexpr Duration kFenceRetry = std::chrono::seconds(1);
+constexpr Duration kTellPatience = std::chrono::seconds(5);  // a tell has no deadline of its own
 
 // A slot number as the correlation that comes back: one msgpack uint 64.
 struct SlotText {
@@ -46,6 +49,7 @@ wire::Message message_of(const Outgoing& out, wire::Kind kind) {
 ClientPlane::ClientPlane(PlaneSettings settings, ClientPort& port)
     : settings_(std::move(settings)),
       random_(settings_.seed),
+      port_(port),
       sessions_({settings_.cluster, (random_.next() & kMaxWireInteger) | 1U, settings_.smart}, port,
                 *this),
       asks_(settings_.pending_asks) {}
@@ -67,12 +71,13 @@ void ClientPlane::end() {
 }
 
 Time ClientPlane::next_deadline() {
-  const Time next = std::min(asks_.next_deadline(now_), sessions_.next_deadline());
+  const Time next =
+      std::min({asks_.next_deadline(now_), sessions_.next_deadline(), next_fence_check_});
   return next == kNever ? kNever : std::max(next, next_tick_);
 }
 
 bool ClientPlane::usable() const {
-  return sessions_.any() != kNoNode && (has_table_ || !settings_.smart);
+  return sessions_.any() != kNoNode && knows_ways();
 }
 
 ClientPlane::Type* ClientPlane::find_type(std::string_view name) {
@@ -87,12 +92,14 @@ ClientPlane::Type* ClientPlane::find_type(std::string_view name) {
 // --- out ---
 
 Errc ClientPlane::tell(const Outgoing& out) {
+  if (stopped_) return Errc::stopped;
   wire::Message message = message_of(out, wire::Kind::tell);
-  return submit(message, 0, now_ + std::chrono::seconds(5));
+  return submit(message, 0, now_ + kTellPatience);
 }
 
 void ClientPlane::ask(const Outgoing& out, milliseconds timeout, ReplyCallback done) {
   Asks::Ask ask{{std::move(done)}, kNoNode, 0, ShardId{}, now_ + timeout};
+  if (stopped_) return complete(std::move(ask), {Errc::stopped, "the client stopped", {}});
   if (asks_.full()) {
     return complete(std::move(ask), {Errc::overloaded, "pending asks are at their limit", {}});
   }
@@ -103,8 +110,21 @@ void ClientPlane::ask(const Outgoing& out, milliseconds timeout, ReplyCallback d
   message.correlation.opaque = correlation.view();
   message.time_left_ms = static_cast<std::uint32_t>(timeout.count());
   const Errc outcome = submit(message, slot, deadline);
+  if (outcome != Errc::ok) refuse(slot, outcome, out.type);
+}
+
+// The one way out for what cannot be sent: an ask hears it, a tell is counted and logged.
+void ClientPlane::refuse(std::uint64_t slot, Errc code, std::string_view type) {
+  if (slot == 0) return report_tell(code, type);
+  if (auto refused = asks_.close(slot)) complete(std::move(*refused), {code, type, {}});
+}
+
+void ClientPlane::report_tell(Errc outcome, std::string_view type, std::uint64_t tells) {
   if (outcome == Errc::ok) return;
-  if (auto refused = asks_.close(slot)) complete(std::move(*refused), {outcome, out.type, {}});
+  tells_dropped_ += tells;
+  port_.log(LogLevel::warn, "delivery.tell_dropped",
+            "reason=" + std::string(error_info(outcome).name) + " type=" + std::string(type) +
+                " dropped_in_all=" + std::to_string(tells_dropped_));
 }
 
 Errc ClientPlane::submit(wire::Message& message, std::uint64_t slot, Time deadline) {
@@ -115,18 +135,17 @@ Errc ClientPlane::submit(wire::Message& message, std::uint64_t slot, Time deadli
   if (!shard.held.empty() || !shard.route.may_send() || !sessions_.ready(shard.route.via())) {
     return hold(shard.held, message, slot, deadline);
   }
-  return forward(*type, shard, message, slot);
+  return forward(shard, message, slot);
 }
 
-Errc ClientPlane::forward(Type& type, Shard& shard, wire::Message& message, std::uint64_t slot) {
-  (void)type;
+Errc ClientPlane::forward(Shard& shard, wire::Message& message, std::uint64_t slot) {
   const NodeKey via = shard.route.via();
   shard.route.sent();
   message.generation = shard.route.generation();
   if (slot != 0) {
     if (Asks::Ask* ask = asks_.find(slot)) ask->target = via;
   }
-  return sessions_.send(via, message, true) ? Errc::ok : Errc::overloaded;
+  return sessions_.send(via, message, true);
 }
 
 // A type whose shards we do not know, or a simple client: any node finds the way.
@@ -139,7 +158,7 @@ Errc ClientPlane::submit_anywhere(wire::Message& message, std::uint64_t slot, Ti
   if (settings_.smart && !message.type.starts_with('$')) {
     used_home_[std::string(message.type)] = home;
   }
-  return sessions_.send(home, message, true) ? Errc::ok : Errc::overloaded;
+  return sessions_.send(home, message, true);
 }
 
 Errc ClientPlane::hold(std::deque<Held>& queue, const wire::Message& message, std::uint64_t slot,
@@ -162,9 +181,8 @@ void ClientPlane::release(Type& type, std::uint32_t index) {
     std::string_view rest = held.envelope;
     wire::Envelope envelope;
     if (wire::next_envelope(rest, envelope) != Errc::ok) continue;
-    const Errc outcome = forward(type, shard, envelope.message, held.slot);
-    if (outcome == Errc::ok || held.slot == 0) continue;
-    if (auto refused = asks_.close(held.slot)) complete(std::move(*refused), {outcome, {}, {}});
+    const Errc outcome = forward(shard, envelope.message, held.slot);
+    if (outcome != Errc::ok) refuse(held.slot, outcome, type.name);
   }
 }
 
@@ -176,7 +194,32 @@ void ClientPlane::send_lobby() {
     std::string_view rest = held.envelope;
     wire::Envelope envelope;
     if (wire::next_envelope(rest, envelope) != Errc::ok) continue;
-    (void)submit(envelope.message, held.slot, held.deadline);
+    const Errc outcome = submit(envelope.message, held.slot, held.deadline);
+    if (outcome != Errc::ok) refuse(held.slot, outcome, envelope.message.type);
+  }
+}
+
+// What no node has got stays, ahead of what waits already.
+void ClientPlane::put_back(const std::vector<std::string>& unsent) {
+  for (auto item = unsent.rbegin(); item != unsent.rend(); ++item) {
+    std::string_view rest = *item;
+    wire::Envelope envelope;
+    if (wire::next_envelope(rest, envelope) != Errc::ok) continue;
+    // A fence is not needed any more: the loss of its way opens the route.
+    if (envelope.kind != wire::Kind::tell && envelope.kind != wire::Kind::ask) continue;
+    Held held{*item, slot_of(envelope.message.correlation.opaque), now_ + kTellPatience};
+    if (held.slot != 0) {
+      Asks::Ask* ask = asks_.find(held.slot);
+      if (ask == nullptr) continue;
+      ask->target = kNoNode;
+      held.deadline = ask->deadline;
+    }
+    Type* type = settings_.smart ? find_type(envelope.message.type) : nullptr;
+    const auto count = static_cast<std::uint32_t>(type == nullptr ? 1 : type->shards.size());
+    const ShardId shard = shard_of(envelope.message.id, count);
+    auto& queue = type == nullptr ? lobby_ : type->shards[shard.value].held;
+    queue.push_front(std::move(held));
+    ++held_total_;
   }
 }
 
@@ -189,6 +232,10 @@ void ClientPlane::act(Type& type, std::uint32_t shard, core::Route::Step step) {
 
 void ClientPlane::send_fence(Type& type, std::uint32_t index) {
   const core::Route& route = type.shards[index].route;
+  if (!std::exchange(type.shards[index].fenced, true)) {
+    fenced_.emplace_back(&type, index);
+    next_fence_check_ = std::min(next_fence_check_, now_ + kFenceRetry);
+  }
   wire::Fence fence;
   fence.shard = {type.name, ShardId{index}};
   fence.id = route.fence_id();
@@ -198,13 +245,23 @@ void ClientPlane::send_fence(Type& type, std::uint32_t index) {
   (void)sessions_.send(route.via(), fence, false);
 }
 
+// A fence, or its answer, may have been lost between nodes.
+void ClientPlane::check_fences() {
+  if (now_ < next_fence_check_) return;
+  next_fence_check_ = kNever;
+  for (const auto& [type, index] : std::exchange(fenced_, {})) {
+    Shard& shard = type->shards[index];
+    shard.fenced = false;
+    if (shard.route.fence_id() != 0) send_fence(*type, index);
+  }
+}
+
 void ClientPlane::on_table(const wire::ClientTable& table) {
   if (has_table_ && table.table.version < version_) return;
   version_ = table.table.version;
   const bool first = !std::exchange(has_table_, true);
   std::vector<std::string> wanted = settings_.addresses;
   for (const NodeInfo& node : table.nodes) {
-    addresses_[node.key] = node.front;
     wanted.push_back(node.front);
     sessions_.open(node.front);
   }
@@ -214,7 +271,6 @@ void ClientPlane::on_table(const wire::ClientTable& table) {
     if (type == nullptr) {
       type = &types_.emplace_back();
       type->name = rows.name;
-      type->index = static_cast<std::uint32_t>(types_.size() - 1);
       type->shards.resize(rows.shard_count);
       const auto used = used_home_.find(rows.name);
       if (used != used_home_.end()) {
@@ -233,7 +289,6 @@ void ClientPlane::on_table(const wire::ClientTable& table) {
 void ClientPlane::on_moved(const wire::Moved& moved) {
   Type* type = find_type(moved.shard.type);
   if (type == nullptr || moved.shard.shard.value >= type->shards.size()) return;
-  addresses_[moved.entry.owner] = moved.front;
   sessions_.open(moved.front);
   act(*type, moved.shard.shard.value,
       type->shards[moved.shard.shard.value].route.on_entry(moved.entry));
@@ -250,16 +305,19 @@ void ClientPlane::on_session_ready(NodeKey node) {
       if (!shard.held.empty()) release(type, i);
     }
   }
-  if (has_table_) send_lobby();
+  if (knows_ways()) send_lobby();
 }
 
-void ClientPlane::on_session_broken(NodeKey node) {
+void ClientPlane::on_session_broken(NodeKey node, const std::vector<std::string>& unsent) {
+  put_back(unsent);
+  std::erase_if(used_home_, [node](const auto& used) { return used.second == node; });
   fail_target(node, Errc::unknown_outcome, "the session with the owner's node broke");
   for (Type& type : types_) {
     for (std::uint32_t i = 0; i < type.shards.size(); ++i) {
       act(type, i, type.shards[i].route.on_way_lost(node));
     }
   }
+  if (usable()) send_lobby();
 }
 
 void ClientPlane::on_envelope(NodeKey node, const wire::Envelope& envelope) {
@@ -312,8 +370,16 @@ void ClientPlane::complete(Asks::Ask&& ask, const ReplyView& reply) {
 
 void ClientPlane::call_back(ReplyCallback& callback, const ReplyView& reply) {
   ++callback_depth_;
-  callback(reply);
+  std::string thrown;
+  try {
+    callback(reply);
+  } catch (const std::exception& error) {
+    thrown = std::string("error=") + error.what();
+  } catch (...) {
+    thrown = "error=an exception that is not a std::exception";
+  }
   --callback_depth_;
+  if (!thrown.empty()) port_.log(LogLevel::error, "api.callback_threw", std::move(thrown));
 }
 
 void ClientPlane::run_deferred() {
@@ -331,10 +397,23 @@ void ClientPlane::fail_target(NodeKey node, Errc code, std::string_view text) {
                  });
 }
 
-void ClientPlane::abandon(Errc code, std::string_view text) {
+void ClientPlane::stop(std::string_view text) {
+  stopped_ = true;
+  put_back(sessions_.goodbye());
+  std::uint64_t tells = 0;
+  const auto drop = [&](std::deque<Held>& queue) {
+    for (const Held& held : queue) tells += held.slot == 0 ? 1 : 0;
+    queue.clear();
+  };
+  drop(lobby_);
+  for (Type& type : types_) {
+    for (Shard& shard : type.shards) drop(shard.held);
+  }
+  held_total_ = 0;
+  if (tells > 0) report_tell(Errc::stopped, "(not sent yet)", tells);
   asks_.close_if([](const Asks::Ask&) { return true; },
                  [&](Asks::Ask&& ask) {
-                   complete(std::move(ask), {code, text, {}});
+                   complete(std::move(ask), {Errc::stopped, text, {}});
                  });
   run_deferred();
 }
@@ -344,16 +423,25 @@ void ClientPlane::tick() {
     const bool sent = ask.target != kNoNode;
     complete(std::move(ask), {sent ? Errc::timeout : Errc::expired, {}, {}});
   });
-  const auto expire = [this](std::deque<Held>& queue) {
-    while (!queue.empty() && queue.front().deadline <= now_) {
-      queue.pop_front();
-      --held_total_;
-    }
-  };
+  check_fences();
   if (held_total_ == 0) return;
   expire(lobby_);
   for (Type& type : types_) {
     for (Shard& shard : type.shards) expire(shard.held);
+  }
+}
+
+// Asks have ended by their own deadline.
+void ClientPlane::expire(std::deque<Held>& queue) {
+  while (!queue.empty() && queue.front().deadline <= now_) {
+    const Held held = std::move(queue.front());
+    queue.pop_front();
+    --held_total_;
+    if (held.slot != 0) continue;
+    std::string_view rest = held.envelope;
+    wire::Envelope envelope;
+    (void)wire::next_envelope(rest, envelope);
+    report_tell(Errc::expired, envelope.message.type);
   }
 }
 

@@ -1,8 +1,7 @@
 #include "client/client_sessions.hpp"
 
 #include <algorithm>
-
-#include "wire/limits.hpp"
+#include <utility>
 
 namespace shardbus::client {
 namespace {
@@ -53,23 +52,35 @@ ClientSessions::Session* ClientSessions::find(std::uint64_t peer) {
   return found == sessions_.end() ? nullptr : &found->second;
 }
 
-bool ClientSessions::commit(Session& session, std::size_t before, bool counted) {
-  const bool may_go =
-      session.waiting.empty() && (!counted || session.credit.covers(session.batch.size() - before));
-  if (may_go) {
+Errc ClientSessions::commit(Session& session, std::size_t before, bool counted) {
+  const std::size_t bytes = session.batch.size() - before;
+  Errc outcome = Errc::ok;
+  if (bytes > session.frame_bytes) {
+    outcome = Errc::too_large;
+  } else if (session.waiting.empty() && (!counted || session.credit.covers(bytes))) {
     take(session, before, counted);
-    return true;
+    return Errc::ok;
+  } else if (session.waiting.size() >= settings_.waiting_limit) {
+    outcome = Errc::overloaded;
+  } else {
+    session.waiting.push_back({session.batch.substr(before), counted});
   }
-  const bool full = session.waiting.size() >= settings_.waiting_limit;
-  if (!full) session.waiting.push_back({session.batch.substr(before), counted});
   session.batch.resize(before);
-  return !full;
+  return outcome;
 }
 
+// Takes the envelope that starts at `before` into the batch. A longer frame than the node takes
+// would close the connection, so what was there before goes first where both do not fit.
 void ClientSessions::take(Session& session, std::size_t before, bool counted) {
   if (counted) session.credit.use(session.batch.size() - before);
+  if (session.batch.size() > session.frame_bytes) {
+    std::string last = session.batch.substr(before);
+    session.batch.resize(before);
+    flush(session);
+    session.batch = std::move(last);
+  }
   ++session.batch_count;
-  if (session.batch.size() >= wire::kFlushBytes || session.batch_count >= wire::kBatchMax) {
+  if (session.batch.size() >= wire::kFlushBytes || session.batch_count >= session.batch_max) {
     flush(session);
   }
 }
@@ -117,24 +128,49 @@ void ClientSessions::greet(Session& session) {
   (void)port_.send(session.peer, frame);
 }
 
+// Takes out the envelopes that the socket has not taken, in order.
+std::vector<std::string> ClientSessions::take_unsent(Session& session) {
+  std::vector<std::string> unsent;
+  session.blocked.push_back(std::exchange(session.batch, {}));
+  session.batch_count = 0;
+  for (const std::string& frame : std::exchange(session.blocked, {})) {
+    std::string_view rest = frame;
+    wire::Envelope envelope;
+    while (!rest.empty()) {
+      const std::string_view before = rest;
+      if (wire::next_envelope(rest, envelope) == Errc::malformed) break;
+      unsent.emplace_back(before.substr(0, before.size() - rest.size()));
+    }
+  }
+  for (Waiting& waiting : std::exchange(session.waiting, {})) {
+    unsent.push_back(std::move(waiting.envelope));
+  }
+  return unsent;
+}
+
 void ClientSessions::break_session(Session& session) {
-  const bool was_ready = session.state == State::ready;
   const NodeKey node = session.node;
+  const bool was_ready = session.state == State::ready;
   session.state = State::down;
   session.next_hello = kNever;
-  session.batch.clear();
-  session.batch_count = 0;
-  session.blocked.clear();
-  session.waiting.clear();
-  if (!was_ready) return;
-  by_node_.erase(node);
-  events_.on_session_broken(node);
+  const std::vector<std::string> unsent = take_unsent(session);
+  const auto found = by_node_.find(node);
+  // A second address of one node has a session that carries nothing.
+  if (!was_ready || found == by_node_.end() || found->second != &session) return;
+  by_node_.erase(found);
+  events_.on_session_broken(node, unsent);
+  for (auto& [peer, other] : sessions_) {
+    if (other.state != State::ready || other.node != node) continue;
+    by_node_[node] = &other;
+    return events_.on_session_ready(node);
+  }
 }
 
 void ClientSessions::on_connected(std::uint64_t peer) {
   Session* session = find(peer);
   if (session == nullptr) return;
   break_session(*session);
+  session->refused = false;
   session->heard = now_;
   greet(*session);
 }
@@ -178,10 +214,7 @@ void ClientSessions::on_session_envelope(Session& session, const wire::Envelope&
       return greet(session);
     case wire::Kind::reject: {
       wire::Reject reject;
-      if (wire::decode(envelope, reject) != Errc::ok) return;
-      session.trouble = Status(static_cast<Errc>(reject.code), reject.text);
-      session.next_hello =
-          now_ + std::max<Duration>(milliseconds(reject.retry_after_ms), kHelloRetry);
+      if (wire::decode(envelope, reject) == Errc::ok) on_reject(session, reject);
       return;
     }
     case wire::Kind::pong:
@@ -191,6 +224,15 @@ void ClientSessions::on_session_envelope(Session& session, const wire::Envelope&
   }
 }
 
+void ClientSessions::on_reject(Session& session, const wire::Reject& reject) {
+  if (session.state != State::greeting) return;
+  session.trouble = Status(static_cast<Errc>(reject.code), reject.text);
+  session.refused = reject.retry_after_ms == 0;
+  session.next_hello = now_ + std::max<Duration>(milliseconds(reject.retry_after_ms), kHelloRetry);
+  port_.log(LogLevel::warn, "client.rejected",
+            "address=" + session.address + " reason=" + session.trouble.message());
+}
+
 void ClientSessions::on_welcome(Session& session, const wire::Welcome& welcome) {
   if (session.state != State::greeting) return;
   session.state = State::ready;
@@ -198,21 +240,30 @@ void ClientSessions::on_welcome(Session& session, const wire::Welcome& welcome) 
   session.order = ++orders_;
   session.credit = {};
   session.credit.grant(welcome.credit.envelopes, welcome.credit.bytes);
+  const auto limit = [](std::uint32_t told, std::uint32_t most) {
+    return told == 0 ? most : std::min(told, most);  // 0: not told
+  };
+  session.frame_bytes = limit(welcome.limits.frame_bytes, wire::kFrameBytesMax);
+  session.batch_max = limit(welcome.limits.batch, wire::kBatchMax);
   session.ping = milliseconds(std::max<std::uint32_t>(welcome.ping_ms, 10));
   session.next_hello = kNever;
   session.sent = now_;
   session.trouble = {};
-  by_node_[session.node] = &session;
-  events_.on_session_ready(session.node);
+  session.refused = false;
+  if (by_node_.try_emplace(session.node, &session).second) events_.on_session_ready(session.node);
 }
 
-void ClientSessions::goodbye() {
+std::vector<std::string> ClientSessions::goodbye() {
   std::string frame;
   wire::encode_empty(frame, wire::Kind::goodbye);
-  for (auto& [node, session] : by_node_) {
-    flush(*session);
-    (void)port_.send(session->peer, frame);
+  std::vector<std::string> all;
+  for (auto& [peer, session] : sessions_) {
+    if (session.state != State::ready) continue;
+    flush(session);
+    for (std::string& unsent : take_unsent(session)) all.push_back(std::move(unsent));
+    (void)port_.send(peer, frame);
   }
+  return all;
 }
 
 void ClientSessions::tick() {
@@ -248,6 +299,11 @@ Time ClientSessions::next_deadline() const {
     next = std::min({next, session.sent + session.ping, session.heard + 4 * session.ping});
   }
   return next;
+}
+
+bool ClientSessions::refused_by_all() const {
+  return !sessions_.empty() && std::all_of(sessions_.begin(), sessions_.end(),
+                                           [](const auto& entry) { return entry.second.refused; });
 }
 
 std::map<std::string, Status> ClientSessions::troubles() const {

@@ -15,7 +15,9 @@
 #include "base/time.hpp"
 #include "core/delivery/credit.hpp"
 #include "shardbus/message.hpp"
+#include "shardbus/options.hpp"
 #include "wire/codec.hpp"
+#include "wire/limits.hpp"
 
 namespace shardbus::client {
 
@@ -26,14 +28,16 @@ class ClientPort {
   virtual void open(std::uint64_t peer, const std::string& address) = 0;
   virtual void close(std::uint64_t peer) = 0;
   virtual bool send(std::uint64_t peer, std::string_view frame) = 0;
+  virtual void log(LogLevel level, std::string_view event, std::string text) = 0;
 };
 
 class SessionEvents {
  public:
   virtual ~SessionEvents() = default;
   virtual void on_session_ready(NodeKey node) = 0;
-  // What was sent to `node` and not answered is of unknown outcome.
-  virtual void on_session_broken(NodeKey node) = 0;
+  // What was sent to `node` and not answered is of unknown outcome. `unsent`: envelopes that waited
+  // for credit or for room, in order; they may go another way.
+  virtual void on_session_broken(NodeKey node, const std::vector<std::string>& unsent) = 0;
   virtual void on_envelope(NodeKey node, const wire::Envelope& envelope) = 0;
 };
 
@@ -58,18 +62,19 @@ class ClientSessions {
   // Any ready session, the oldest first; kNoNode if there is none.
   [[nodiscard]] NodeKey any() const;
 
-  // False: no session with this node, or its queue is full.
+  // Errors: unreachable (no session with this node), overloaded (its queue is full), too_large.
   template <class E>
-  bool send(NodeKey node, const E& envelope, bool counted) {
+  Errc send(NodeKey node, const E& envelope, bool counted) {
     const auto found = by_node_.find(node);
-    if (found == by_node_.end()) return false;
+    if (found == by_node_.end()) return Errc::unreachable;
     Session& session = *found->second;
     const std::size_t before = session.batch.size();
     wire::encode(session.batch, envelope);
     return commit(session, before, counted);
   }
   void flush();
-  void goodbye();
+  // Says that this client is gone; returns what was not sent.
+  std::vector<std::string> goodbye();
 
   // --- events of the transport ---
   void on_connected(std::uint64_t peer);
@@ -80,6 +85,8 @@ class ClientSessions {
   [[nodiscard]] Time next_deadline() const;
   // Why a node at an address refused us or cannot be reached; empty where nothing is known.
   [[nodiscard]] std::map<std::string, Status> troubles() const;
+  // True: every node has refused us for good.
+  [[nodiscard]] bool refused_by_all() const;
 
  private:
   enum class State : std::uint8_t { down, greeting, ready };
@@ -93,6 +100,8 @@ class ClientSessions {
     State state = State::down;
     NodeKey node;
     std::uint64_t order = 0;
+    std::size_t frame_bytes = wire::kFrameBytesMax;
+    std::uint32_t batch_max = wire::kBatchMax;
     core::CreditUse credit;
     Duration ping{};
     std::string batch;
@@ -102,24 +111,27 @@ class ClientSessions {
     Time heard{}, sent{};
     Time next_hello = kNever;
     Status trouble;
+    bool refused = false;  // for good: the node would have to be changed
   };
 
   Session* find(std::uint64_t peer);
-  bool commit(Session& session, std::size_t before, bool counted);
+  Errc commit(Session& session, std::size_t before, bool counted);
   void take(Session& session, std::size_t before, bool counted);
   void flush(Session& session);
   void pump(Session& session);
   void greet(Session& session);
   void break_session(Session& session);
+  static std::vector<std::string> take_unsent(Session& session);
   void on_session_envelope(Session& session, const wire::Envelope& envelope);
   void on_welcome(Session& session, const wire::Welcome& welcome);
+  void on_reject(Session& session, const wire::Reject& reject);
 
   SessionSettings settings_;
   ClientPort& port_;
   SessionEvents& events_;
   Time now_{};
   std::map<std::uint64_t, Session> sessions_;  // by peer number
-  std::map<NodeKey, Session*> by_node_;        // ready ones
+  std::map<NodeKey, Session*> by_node_;        // ready ones, one per node
   std::uint64_t peers_ = 0;
   std::uint64_t orders_ = 0;
 };
