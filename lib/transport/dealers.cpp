@@ -12,6 +12,9 @@ constexpr int kEvents = ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED |
                         ZMQ_EVENT_CONNECT_RETRIED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
                         ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
 constexpr Duration kBackoffMax = std::chrono::seconds(5);
+// ZeroMQ tries again after most losses and says so at once. After a breach of its protocol, such as
+// a frame over the limit, it never does and says nothing.
+constexpr Duration kSilentLoss = std::chrono::seconds(3);
 
 }  // namespace
 
@@ -126,11 +129,17 @@ void Dealers::drain_events(Dealer& dealer, DealerHandler& handler) {
     if (event.more()) dealer.events.drop_rest();
     if (kind == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
       dealer.backoff = std::chrono::milliseconds(200);
+      dealer.reconnect = kNever;
       handler.on_dealer_connected(peer);
     } else {
-      // A failed handshake leaves the endpoint dead for good; only a new connect revives it.
-      const bool dead = kind != ZMQ_EVENT_DISCONNECTED && kind != ZMQ_EVENT_CONNECT_RETRIED;
-      if (dead) dealer.reconnect = now_ + dealer.backoff;
+      if (kind == ZMQ_EVENT_CONNECT_RETRIED) {
+        dealer.reconnect = kNever;
+      } else if (kind == ZMQ_EVENT_DISCONNECTED) {
+        dealer.reconnect = std::min(dealer.reconnect, now_ + kSilentLoss);
+      } else {
+        // A failed handshake leaves the endpoint dead for good; only a new connect revives it.
+        dealer.reconnect = now_ + dealer.backoff;
+      }
       handler.on_dealer_disconnected(peer);
     }
     if (!dealers_.contains(peer)) return;

@@ -48,7 +48,7 @@ class Dealers {
   bool drain(DealerHandler& handler, const std::vector<int>& ready, std::size_t budget);
   // True if a socket that was sent to since the last drain has something to read.
   [[nodiscard]] bool touched_readable();
-  // Connects again what a failed handshake left dead.
+  // Connects again what ZeroMQ has given up.
   void tick(Time now);
   [[nodiscard]] Time next_deadline() const;
 
