@@ -28,6 +28,7 @@ void Follower::follow() {
   }
   active_ = false;
   trouble_ = std::string("cannot move the I/O thread: ") + std::strerror(errno);
+  failed_ = true;
 }
 
 }  // namespace shardbus::transport

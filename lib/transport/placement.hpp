@@ -5,6 +5,7 @@
 // go.
 #pragma once
 
+#include <atomic>
 #include <string>
 
 namespace shardbus::transport {
@@ -19,15 +20,15 @@ class Follower {
 
   // Moves the thread to the caller's core if that has changed. Cheap when it has not.
   void follow();
-  // Why following is off, once; empty while it works.
-  [[nodiscard]] const std::string& trouble() const { return trouble_; }
-  [[nodiscard]] bool active() const { return active_; }
+  // Why following went off; empty while it works. Safe from any thread.
+  [[nodiscard]] std::string trouble() const { return failed_.load() ? trouble_ : std::string(); }
 
  private:
   int thread_;
   int core_ = -1;
   bool active_ = false;
-  std::string trouble_;
+  std::string trouble_;  // written once, before failed_
+  std::atomic<bool> failed_{false};
 };
 
 }  // namespace shardbus::transport

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from daemons import BIN, Daemon, ctl, ctl_json, environment, run_daemon
+from daemons import BIN, Daemon, ctl, ctl_json, environment, free_port, run_daemon
 
 
 def one_error(done, code):
@@ -199,6 +199,16 @@ def test_leaving_ends_at_its_deadline_with_code_6():
         first.send(signal.SIGTERM)
         assert first.wait() == 6, first.log()
         assert time.monotonic() - begin < 5
+
+
+def test_the_first_seed_knows_itself_under_another_name():
+    # Every node of a cluster gets the same list; its addresses need not be those that nodes bind.
+    port = free_port()
+    with Daemon("--name", "first", "--seeds", f"tcp://localhost:{port}",
+                listen=f"tcp://127.0.0.1:{port}") as first:
+        first.ready()
+        with Daemon("--name", "second", "--seeds", f"tcp://localhost:{port}") as second:
+            second.ready()
 
 
 def test_a_signal_before_joining_ends_within_two_seconds():

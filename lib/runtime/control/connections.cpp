@@ -12,6 +12,7 @@ void ControlPlane::flush() {
   if (table_told_ != table_.version) {
     table_told_ = table_.version;
     table_hash_ = table_hash(table_);
+    count_loads();
     outputs_.emplace_back(TableChanged{table_});
   }
   publish();
@@ -63,6 +64,13 @@ void ControlPlane::sync_connections() {
   }
 }
 
+void ControlPlane::count_loads() {
+  loads_.clear();
+  for (const TypeTable& type : table_.types) {
+    for (const TableEntry& entry : type.entries) ++loads_[entry.owner];
+  }
+}
+
 Digest ControlPlane::make_digest() const {
   Digest digest;
   digest.cluster = config_.cluster;
@@ -84,9 +92,7 @@ Digest ControlPlane::make_digest() const {
 Digest ControlPlane::numbered_digest() {
   Digest digest = make_digest();
   digest.number = ++digest_number_;
-  for (const TypeTable& type : table_.types) {
-    for (const TableEntry& entry : type.entries) digest.load += entry.owner == self_ ? 1 : 0;
-  }
+  if (const auto load = loads_.find(self_); load != loads_.end()) digest.load = load->second;
   if (election_.claiming()) digest.vote.digest = digest.number;
   apply(election_.step(now_, election::DigestSent{digest.number}));
   return digest;

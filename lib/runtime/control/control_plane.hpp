@@ -237,6 +237,7 @@ class ControlPlane {
   [[nodiscard]] Parting parting(NodeKey key, const Connection& connection) const;
   void flush();
   void publish();
+  void count_loads();
   [[nodiscard]] Digest make_digest() const;
   [[nodiscard]] Digest numbered_digest();
   void send(NodeKey to, ControlMessage message);
@@ -267,6 +268,7 @@ class ControlPlane {
   AllocationTable table_;
   std::uint64_t table_hash_ = 0;
   TableVersion table_told_;
+  std::map<NodeKey, std::uint64_t> loads_;  // shards of each owner in the table told last
   Time pull_at_{};
 
   std::uint64_t join_cluster_id_ = 0;  // of the cluster that this node asks

@@ -28,9 +28,7 @@ ControlStatus ControlPlane::status() const {
       row.reach = contains(dead_, key) ? failure::Reach::dead : detector_.reach(key);
       row.phi = detector_.phi(now_, key);
     }
-    for (const TypeTable& type : table_.types) {
-      for (const TableEntry& entry : type.entries) row.load += entry.owner == key ? 1 : 0;
-    }
+    if (const auto load = loads_.find(key); load != loads_.end()) row.load = load->second;
     status.members.push_back(std::move(row));
   }
   if (deciding()) status.handoffs = coordinator_.handoffs();

@@ -79,8 +79,8 @@ class Writer {
 
 class AdminAnswers {
  public:
-  AdminAnswers(const ClusterView& view, std::uint64_t net_catches, DataPlane& plane)
-      : view_(view), net_catches_(net_catches), plane_(plane) {}
+  AdminAnswers(const ClusterView& view, const LinkCounters& link, DataPlane& plane)
+      : view_(view), link_(link), plane_(plane) {}
 
   void status();
   void members();
@@ -96,7 +96,7 @@ class AdminAnswers {
   void data_entries(const DataStatus& data);
 
   const ClusterView& view_;
-  std::uint64_t net_catches_;
+  const LinkCounters& link_;
   DataPlane& plane_;
   Writer out_;
 };
@@ -172,8 +172,10 @@ void AdminAnswers::status() {
   out_.entry("ready", why.empty());
   out_.entry("why", why);
   out_.value(std::string_view("counters"));
-  out_.map(data.counters.size() + 1);
-  out_.entry("poll_net_catches", net_catches_);
+  out_.map(data.counters.size() + 3);
+  out_.entry("poll_net_catches", link_.net_catches);
+  out_.entry("link_inbox", link_.inbox);
+  out_.entry("link_inbox_limit", link_.inbox_limit);
   for (const auto& [name, count] : data.counters) out_.entry(name, count);
 }
 
@@ -204,9 +206,9 @@ void AdminAnswers::members() {
 void AdminAnswers::shards(const std::string& only) {
   std::size_t count = 0;
   const auto wanted = [&](const TypeTable& type) { return only.empty() || type.name == only; };
-  for (const TypeTable& type : view_.table.types) count += wanted(type) ? 1 : 0;
+  for (const TypeTable& type : view_.table->types) count += wanted(type) ? 1 : 0;
   out_.array(count);
-  for (const TypeTable& type : view_.table.types) {
+  for (const TypeTable& type : view_.table->types) {
     if (!wanted(type)) continue;
     const Type* local = plane_.dispatch().find_type(type.name);
     out_.map(3);
@@ -252,7 +254,7 @@ void AdminAnswers::where(const EntityName& entity) {
   } else if (!route.may_send()) {
     why += "the shard has just moved, this node waits for its fence";
   } else {
-    why += "the table of term " + std::to_string(view_.table.version.term.value) +
+    why += "the table of term " + std::to_string(view_.table->version.term.value) +
            " gives the shard to this owner";
   }
   out_.entry("why", why);
@@ -260,10 +262,10 @@ void AdminAnswers::where(const EntityName& entity) {
 
 }  // namespace
 
-void answer_admin(const AdminCall& call, const ClusterView& view, std::uint64_t net_catches,
+void answer_admin(const AdminCall& call, const ClusterView& view, const LinkCounters& link,
                   DataPlane& plane) {
   const ReplyAddress to{call.asker.value, call.slot};
-  AdminAnswers answers(view, net_catches, plane);
+  AdminAnswers answers(view, link, plane);
   const auto bad = [&](const Status& error) { plane.answer(to, {error.code(), error.text(), {}}); };
   if (call.method == "status") {
     answers.status();

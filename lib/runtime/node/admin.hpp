@@ -11,8 +11,15 @@
 
 namespace shardbus::runtime {
 
+// Counters that the data plane does not have.
+struct LinkCounters {
+  std::uint64_t net_catches = 0;
+  std::uint64_t inbox = 0;
+  std::uint64_t inbox_limit = 0;
+};
+
 // Answers `call` from within a pass.
-void answer_admin(const AdminCall& call, const ClusterView& view, std::uint64_t net_catches,
+void answer_admin(const AdminCall& call, const ClusterView& view, const LinkCounters& link,
                   DataPlane& plane);
 
 // The node that a `down` names. Errors: decode_failed.

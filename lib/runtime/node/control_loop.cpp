@@ -19,6 +19,7 @@ constexpr Duration kBootstrapPatience = std::chrono::milliseconds(1000);
 constexpr Duration kSeedReport = std::chrono::seconds(5);
 constexpr Duration kNet = std::chrono::milliseconds(50);
 constexpr std::size_t kInputsMax = 65536;
+constexpr std::size_t kAdminMax = 1024;
 
 LogLevel level_of(control::Severity severity) {
   return static_cast<LogLevel>(static_cast<int>(severity));
@@ -52,38 +53,48 @@ void ControlLoop::stop() {
 }
 
 void ControlLoop::leave() {
-  post(Leave{});
+  (void)post(Leave{});
 }
 
 // --- from the data plane ---
 
-void ControlLoop::post(Input input) {
+// False: not taken. Messages of nodes are repeated until answered, so a full inbox costs them time
+// and nothing else; administrative asks have a share of their own. The rest is few, comes once, and
+// is always taken.
+bool ControlLoop::post(Input input) {
+  const bool admin = std::holds_alternative<AdminCall>(input);
   bool wake = false;
   {
     const std::lock_guard lock(mutex_);
-    // Control messages are repeated until answered, so a full inbox costs time and nothing else.
-    if (inputs_.size() >= kInputsMax) return;
+    if (admin && admin_waiting_ >= kAdminMax) return false;
+    if (std::holds_alternative<FromNode>(input) && inputs_.size() >= kInputsMax) return false;
+    admin_waiting_ += admin ? 1 : 0;
     wake = inputs_.empty();
     inputs_.push_back(std::move(input));
   }
   if (wake) wakeup_.signal();
+  return true;
 }
 
 void ControlLoop::on_control(NodeKey from, ControlMessage message) {
-  post(FromNode{from, std::move(message)});
+  (void)post(FromNode{from, std::move(message)});
 }
 void ControlLoop::on_traffic(NodeKey from) {
   const std::lock_guard lock(mutex_);
   traffic_.insert(from);
 }
 void ControlLoop::on_link_lost(NodeKey node) {
-  post(LinkLost{node});
+  (void)post(LinkLost{node});
 }
 void ControlLoop::on_hosted_types(std::vector<HostedType> types) {
-  post(Hosted{std::move(types)});
+  (void)post(Hosted{std::move(types)});
 }
 void ControlLoop::on_admin(AdminCall call) {
-  post(std::move(call));
+  const ReplyAddress asker{call.asker.value, call.slot};
+  if (post(std::move(call))) return;
+  link_.run([asker](DataPlane& plane) {
+    plane.answer(asker, {Errc::overloaded, "too many administrative asks wait", {}});
+  });
 }
 void ControlLoop::log(LogLevel level, std::string_view event, std::string text) {
   log_.write(level, event, text);
@@ -94,8 +105,7 @@ void ControlLoop::log(LogLevel level, std::string_view event, std::string text) 
 void ControlLoop::run() {
   started_ = transport::now();
   open_seeds();
-  if (options_.may_bootstrap && seeds_.empty()) begin_control(true);
-  if (!options_.may_bootstrap) begin_control(false);
+  if (seeds_.empty()) begin_control(options_.may_bootstrap);
   while (!stopping_.load()) {
     wait();
     take_inputs();
@@ -104,11 +114,13 @@ void ControlLoop::run() {
     ask_seeds();
     read_seeds();
     decide_bootstrap();
-    if (plane_ == nullptr) continue;
-    plane_->on_tick(transport::now());
-    carry_out();
+    report_placement();
+    if (plane_ != nullptr) {
+      plane_->on_tick(transport::now());
+      carry_out();
+    }
     if (!rejoin_reason_.empty()) rejoin(std::exchange(rejoin_reason_, {}));
-    publish_view();
+    readiness_.update(view());
   }
   seeds_.clear();
   gossip_.close();
@@ -140,6 +152,7 @@ void ControlLoop::take_inputs() {
     const std::lock_guard lock(mutex_);
     inputs.swap(inputs_);
     traffic.swap(traffic_);
+    admin_waiting_ = 0;
   }
   if (plane_ != nullptr) {
     for (const NodeKey node : traffic) plane_->on_traffic(transport::now(), node);
@@ -177,10 +190,9 @@ void ControlLoop::take(Leave& input) {
 void ControlLoop::take(AdminCall& input) {
   if (input.method == "down" && plane_ != nullptr) {
     const Result<std::string> name = admin_node_name(input.payload);
-    const control::ControlStatus status = plane_->status();
-    const bool member =
-        name && std::any_of(status.members.begin(), status.members.end(),
-                            [&](const auto& m) { return m.member.node.name == *name; });
+    const std::vector<Member>& members = plane_->members().members;
+    const bool member = name && std::any_of(members.begin(), members.end(),
+                                            [&](const Member& m) { return m.node.name == *name; });
     if (member) plane_->down(transport::now(), *name);
     link_.run([call = std::move(input), member](DataPlane& plane) {
       plane.answer({call.asker.value, call.slot},
@@ -189,14 +201,10 @@ void ControlLoop::take(AdminCall& input) {
     });
     return;
   }
-  auto view = std::make_shared<ClusterView>();
-  if (plane_ != nullptr) {
-    *view = {plane_->status(), plane_->table(), hosts_};
-  } else {
-    view->status.self = options_.control.self;
-  }
-  link_.run([call = std::move(input), view = std::move(view), net = link_.net_catches()](
-                DataPlane& plane) { answer_admin(call, *view, net, plane); });
+  const LinkCounters counters{link_.net_catches(), link_.inbox_depth(), Link::kInboxMax};
+  link_.run([call = std::move(input), view = view(), counters](DataPlane& plane) {
+    answer_admin(call, *view, counters, plane);
+  });
 }
 
 void ControlLoop::read_gossip() {
@@ -246,7 +254,7 @@ void ControlLoop::open_seed(const std::string& address) {
 }
 
 void ControlLoop::ask_seeds() {
-  if (seeds_.empty() || (plane_ != nullptr && plane_->status().in_cluster)) return;
+  if (seeds_.empty() || (plane_ != nullptr && plane_->cluster_id() != 0)) return;
   std::string who;
   wire::encode_empty(who, wire::Kind::who);
   std::string unanswered;
@@ -282,7 +290,12 @@ void ControlLoop::read_seeds() {
       }
       seed.answered = true;
       seed.alive = transport::now();
-      if (here.node.key == options_.control.self.key) continue;  // our own address
+      if (here.node.key == options_.control.self.key) {
+        // Our own address under another name, such as that of the host.
+        const bool first = !options_.seeds.empty() && seed.address == options_.seeds.front();
+        options_.may_bootstrap = options_.may_bootstrap || first;
+        continue;
+      }
       if (here.cluster != options_.control.cluster) {
         tell(LogLevel::error, "join.cluster_mismatch",
              "seed=" + seed.address + " cluster_there=" + here.cluster +
@@ -298,7 +311,7 @@ void ControlLoop::read_seeds() {
 
 // The first seed makes a cluster only when no other seed is in one already.
 void ControlLoop::decide_bootstrap() {
-  if (plane_ != nullptr) return;
+  if (plane_ != nullptr || !options_.may_bootstrap) return;
   if (transport::now() - started_ >= kBootstrapPatience) begin_control(true);
 }
 
@@ -307,6 +320,7 @@ void ControlLoop::begin_control(bool bootstrap) {
   config.bootstrap = bootstrap;
   config.hosts = hosts_;
   plane_ = std::make_unique<control::ControlPlane>(transport::now(), std::move(config));
+  table_ = std::make_shared<AllocationTable>();
 }
 
 // --- outputs ---
@@ -368,9 +382,8 @@ void ControlLoop::carry_out(const control::DisconnectNode& output) {
 }
 
 void ControlLoop::carry_out(const control::TableChanged& output) {
-  link_.run([table = std::make_shared<AllocationTable>(output.table)](DataPlane& plane) {
-    plane.dispatch().on_table(*table);
-  });
+  table_ = std::make_shared<AllocationTable>(output.table);
+  link_.run([table = table_](DataPlane& plane) { plane.dispatch().on_table(*table); });
 }
 
 void ControlLoop::carry_out(const control::Event& output) {
@@ -416,10 +429,24 @@ void ControlLoop::rejoin(const std::string& reason) {
   begin_control(false);
 }
 
-void ControlLoop::publish_view() {
+std::shared_ptr<const ClusterView> ControlLoop::view() const {
   auto view = std::make_shared<ClusterView>();
-  *view = {plane_->status(), plane_->table(), hosts_};
-  readiness_.update(std::move(view));
+  view->table = table_;
+  view->hosts = hosts_;
+  if (plane_ != nullptr) {
+    view->status = plane_->status();
+  } else {
+    view->status.self = options_.control.self;
+  }
+  return view;
+}
+
+void ControlLoop::report_placement() {
+  if (placement_reported_) return;
+  const std::string trouble = link_.placement_trouble();
+  if (trouble.empty()) return;
+  placement_reported_ = true;
+  tell(LogLevel::warn, "link.placement_off", trouble);
 }
 
 void ControlLoop::tell(LogLevel level, std::string_view event, const std::string& text) {

@@ -82,7 +82,7 @@ class ControlLoop final : public DataListener {
 
   void run();
   void wait();
-  void post(Input input);
+  bool post(Input input);
   void take_inputs();
   void take(FromNode& input);
   void take(LinkLost& input);
@@ -110,7 +110,8 @@ class ControlLoop final : public DataListener {
   void begin_control(bool bootstrap);
   void note_left();
   void rejoin(const std::string& reason);
-  void publish_view();
+  [[nodiscard]] std::shared_ptr<const ClusterView> view() const;
+  void report_placement();
   void tell(LogLevel level, std::string_view event, const std::string& text);
 
   transport::ZmqContext& context_;
@@ -122,18 +123,22 @@ class ControlLoop final : public DataListener {
   Renew renew_;
   transport::Wakeup wakeup_;
   transport::Prober prober_;
-  std::map<NodeKey, NodeInfo> known_;  // whom the plane told us to reach
-  std::unique_ptr<control::ControlPlane> plane_;
+  std::map<NodeKey, NodeInfo> known_;             // whom the plane told us to reach
+  std::unique_ptr<control::ControlPlane> plane_;  // once this node knows whom to join
+  std::shared_ptr<const AllocationTable> table_ =
+      std::make_shared<AllocationTable>();  // its newest
   std::vector<Seed> seeds_;
   Time started_{};
   Time next_seed_report_{};
   std::vector<HostedType> hosts_;
   std::uint64_t told_cluster_ = 0;
   std::string rejoin_reason_;
+  bool placement_reported_ = false;
 
   std::mutex mutex_;
-  std::vector<Input> inputs_;  // guarded by mutex_
-  std::set<NodeKey> traffic_;  // guarded by mutex_
+  std::vector<Input> inputs_;      // guarded by mutex_
+  std::size_t admin_waiting_ = 0;  // of them; guarded by mutex_
+  std::set<NodeKey> traffic_;      // guarded by mutex_
   std::atomic<bool> stopping_{false};
   std::condition_variable left_signal_;
   bool left_ = false;  // guarded by mutex_

@@ -49,12 +49,11 @@ class Link final : public WirePort, private transport::DealerHandler, private tr
   void run_and_wait(Work work);
   // See Reactor.
   [[nodiscard]] bool crowded() const { return reactor_.crowded(); }
+  static constexpr std::size_t kInboxMax = transport::Reactor::kInboxMax;
   [[nodiscard]] std::size_t inbox_depth() const { return reactor_.inbox_depth(); }
   [[nodiscard]] std::uint64_t net_catches() const { return reactor_.net_catches(); }
   // Why the I/O thread does not follow the poller; empty while it does.
-  [[nodiscard]] const std::string& placement_trouble() const {
-    return reactor_.follower().trouble();
-  }
+  [[nodiscard]] std::string placement_trouble() const { return reactor_.follower().trouble(); }
 
   // --- WirePort, within a pass ---
   bool send_front(std::uint32_t connection, bool delimited, std::string_view frame) override;

@@ -44,13 +44,13 @@ std::string why_not_ready(const ClusterView& view, std::uint32_t members) {
     return std::to_string(status.handoffs.size()) + " shards are moving";
   }
   for (const HostedType& host : view.hosts) {
-    const TypeTable* type = find(view.table, host.name);
+    const TypeTable* type = find(*view.table, host.name);
     if (type == nullptr) return "type " + host.name + " has no shards given out";
     if (waits_for_share(*type, status.self.key)) {
       return "this node has no shard of " + host.name + " yet";
     }
   }
-  for (const TypeTable& type : view.table.types) {
+  for (const TypeTable& type : view.table->types) {
     const auto unowned =
         std::count_if(type.entries.begin(), type.entries.end(),
                       [](const TableEntry& entry) { return entry.owner == kNoNode; });
@@ -75,11 +75,6 @@ void Readiness::close() {
     closed_ = true;
   }
   changed_.notify_all();
-}
-
-std::shared_ptr<const ClusterView> Readiness::view() const {
-  const std::lock_guard lock(mutex_);
-  return view_;
 }
 
 Status Readiness::wait(milliseconds timeout, std::uint32_t members,

@@ -16,8 +16,8 @@ namespace shardbus::runtime {
 
 struct ClusterView {
   control::ControlStatus status;
-  AllocationTable table;
-  std::vector<HostedType> hosts;  // of this node
+  std::shared_ptr<const AllocationTable> table;  // never null
+  std::vector<HostedType> hosts;                 // of this node
 };
 
 // Why the cluster is not ready from this node's point of view; empty if it is.
@@ -27,7 +27,6 @@ class Readiness {
  public:
   void update(std::shared_ptr<const ClusterView> view);
   void close();
-  [[nodiscard]] std::shared_ptr<const ClusterView> view() const;
   // Waits until `why_not_ready` is empty and `unsettled()` too. Errors: timeout, stopped.
   Status wait(milliseconds timeout, std::uint32_t members,
               const std::function<std::string()>& unsettled) const;

@@ -208,6 +208,36 @@ TEST(OneNode, StopEndsAsksAndLaterCalls) {
   EXPECT_EQ(desk.ask<void>("add", Add{1}, 1s).error().code(), Errc::stopped);
 }
 
+// The control thread stands still here; asks of operators pile up before it.
+TEST(OneNode, AdministrativeAsksAreBoundedAndNoneIsLost) {
+  constexpr int kAsks = 1100;
+  std::promise<void> stands;
+  std::promise<void> go_on;
+  const std::shared_future<void> gate = go_on.get_future().share();
+  std::atomic<bool> first{true};
+  NodeOptions made = options("a");
+  made.log = [&](shardbus::LogLevel, std::string_view event, std::string_view) {
+    if (event != "election.change" || !first.exchange(false)) return;
+    stands.set_value();
+    gate.wait();
+  };
+  std::atomic<int> overloaded{0};
+  std::atomic<int> ended{0};
+  std::promise<void> all;
+  auto node = Node::start(made).value();
+  stands.get_future().wait();
+  for (int i = 0; i < kAsks; ++i) {
+    node.messenger()->ask({"$node", "", "status", {}}, 60s, [&](const shardbus::ReplyView& reply) {
+      overloaded += reply.error == Errc::overloaded ? 1 : 0;
+      if (++ended == kAsks) all.set_value();
+    });
+  }
+  EXPECT_EQ(overloaded, kAsks - 1024);
+  go_on.set_value();
+  all.get_future().wait();
+  EXPECT_EQ(overloaded, kAsks - 1024);
+}
+
 // A call that waits for the callback it is made in says so instead of waiting for ever.
 TEST(OneNode, WaitingCallsInsideACallbackAreRefused) {
   auto nodes = cluster(1);
