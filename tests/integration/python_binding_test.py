@@ -38,7 +38,7 @@ class Basket:
         raise ValueError("broken")
 
     def refuse(self):
-        raise shardbus.InvalidArgument("not this")
+        raise shardbus.Refusal(shardbus.InvalidArgument("not this"))
 
     def hang(self, reply: shardbus.ReplyPort):
         self.ctx.kept = reply  # nobody answers

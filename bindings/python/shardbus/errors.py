@@ -25,6 +25,19 @@ class ShardbusError(Exception):
         return f"{self.name}: {self.text or type(self).__doc__}"
 
 
+class Refusal(Exception):
+    """Raised by a handler to end the ask in an error of its own choice: `raise Refusal(error)`.
+
+    Everything else that a handler raises is `handler_failed`. An error of a call that the handler
+    made says what happened to that call; the asker would read it as said of his own, such as "not
+    delivered, try again" for a message whose effect exists.
+    """
+
+    def __init__(self, error: ShardbusError):
+        super().__init__(str(error))
+        self.error = error
+
+
 def error_from_code(code: int, text: str = "") -> ShardbusError:
     """Makes the exception for a code; an unknown code is kept in a plain ShardbusError."""
     from .error_table import ALL

@@ -18,7 +18,7 @@ from . import wire
 from .client import Caller, Entity, EntityId, new_sender, unpack
 from .error_table import (DecodeFailed, HandlerFailed, InvalidArgument, NoReply, NoSuchMethod,
                           NoSuchType)
-from .errors import ShardbusError
+from .errors import Refusal, ShardbusError
 from .hashing import shard_of
 from .link import Link
 from .session import Handler, Session, Settings
@@ -83,8 +83,9 @@ class ReplyPort:
 
     def send(self, value: Any = None) -> None:
         if self._open:
+            envelope = wire.reply(self._address, wire.pack(value))  # may raise: the port is open still
             self._open = False
-            self._worker.answer(wire.reply(self._address, wire.pack(value)), self._epoch)
+            self._worker.answer(envelope, self._epoch)
 
     def fail(self, error: ShardbusError) -> None:
         if self._open:
@@ -170,28 +171,31 @@ class _Cell:
             later, result = self._call(message, port)
             if not later:
                 port.send(result)
-        except ShardbusError as error:
-            port.fail(error)
+        except Refusal as refusal:
+            port.fail(refusal.error)
         except Exception as error:
             LOG.exception("%s %r %s failed", message.type, message.id, message.method)
             port.fail(HandlerFailed(f"{type(error).__name__}: {error}"))
 
     def _call(self, message: wire.Message, port: ReplyPort) -> tuple:
         method = self._method(message.method)
-        positional, named = _arguments(unpack(message.payload))
+        try:
+            positional, named = _arguments(unpack(message.payload))
+        except DecodeFailed as error:
+            raise Refusal(error) from None
         port_name = _port_parameter(method)
         if port_name:
             named[port_name] = port
         try:
             inspect.signature(method).bind(*positional, **named)
         except TypeError as error:
-            raise DecodeFailed(f"{message.method}: {error}") from None
+            raise Refusal(DecodeFailed(f"{message.method}: {error}")) from None
         return bool(port_name), _finished(method(*positional, **named))
 
     def _method(self, name: str) -> Callable:
         known = getattr(self.cls, name, None) if name.isidentifier() else None
         if name.startswith("_") or name in RESERVED or not callable(known):
-            raise NoSuchMethod(name)
+            raise Refusal(NoSuchMethod(name))
         return getattr(self._made(), name)
 
 

@@ -37,7 +37,14 @@ class Cart:
         raise RuntimeError("the kitchen is on fire")
 
     def refuse(self):
-        raise shardbus.NotAuthorised("not you")
+        raise shardbus.Refusal(shardbus.NotAuthorised("not you"))
+
+    def forward(self):
+        self.items["forwarded"] = 1
+        raise shardbus.Overloaded("the other entity's mailbox")  # as a nested ask does
+
+    def unpackable(self):
+        return object()
 
     async def slowly(self, value):
         return value
@@ -164,6 +171,19 @@ def test_failures_have_their_codes(bus):
     with pytest.raises(shardbus.DecodeFailed):
         cart.ask("add", {"name": "tea", "colour": 1})
     assert cart.ask("add", {"name": "tea"}) == 1
+
+
+def test_an_error_of_a_nested_call_says_nothing_of_the_call_itself(bus):
+    cart = bus.entity("cart", "c1")
+    with pytest.raises(shardbus.HandlerFailed, match="the other entity's mailbox") as caught:
+        cart.ask("forward")
+    assert caught.value.may_have_happened
+    assert cart.ask("list") == {"forwarded": 1}
+
+
+def test_an_answer_that_cannot_be_packed_is_an_answer_all_the_same(bus):
+    with pytest.raises(shardbus.HandlerFailed, match="TypeError"):
+        bus.entity("cart", "c1").ask("unpackable")
 
 
 def test_handlers_may_ask_other_entities(bus):
