@@ -26,12 +26,8 @@ struct Add {
   std::uint64_t amount = 0;
   MSGPACK_DEFINE_MAP(amount)
 };
-struct Get {
-  MSGPACK_DEFINE_MAP()
-};
-struct Reset {
-  MSGPACK_DEFINE_MAP()
-};
+struct Get {};
+struct Reset {};
 
 // Wraps around at 2^64, as unsigned numbers do.
 class Counter {

@@ -6,9 +6,7 @@ struct Add {
   std::uint64_t amount;
   MSGPACK_DEFINE_MAP(amount);
 };
-struct Get {
-  MSGPACK_DEFINE_MAP();
-};
+struct Get {};
 
 struct Counter {
   std::uint64_t total = 0;
@@ -19,9 +17,9 @@ struct Counter {
 int main() {
   auto node =
       shardbus::Node::start({.cluster = "orders", .listen = "tcp://127.0.0.1:7400"}).value();
-  node.host<Counter>("counter", shardbus::on<Add>("add"), shardbus::on<Get>("get"));
+  node.host<Counter>("counter", shardbus::on<Add>("add"), shardbus::on<Get>("get")).check();
   auto cart = node.entity("counter", "cart-42");
-  cart.tell("add", Add{3});
+  cart.tell("add", Add{3}).check();
   auto total = cart.ask<std::uint64_t>("get", Get{}, std::chrono::seconds(5));
   std::cout << total.value() << '\n';
 }

@@ -19,9 +19,7 @@ struct Withdraw {
   std::uint64_t amount = 0;
   MSGPACK_DEFINE_MAP(amount);
 };
-struct Balance {
-  MSGPACK_DEFINE_MAP();
-};
+struct Balance {};
 
 class Account {
  public:

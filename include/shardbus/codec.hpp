@@ -1,7 +1,8 @@
 // Payloads: one msgpack value per message, from and to C++ types.
 //
 // Shape: whatever msgpack-cxx packs (MSGPACK_DEFINE_MAP for own types; other languages then see a
-// map). A nil or empty payload gives a value-initialised message, so that `ask("get")` of a
+// map), and structs without fields (`struct Get {};`), for which msgpack-cxx has no macro: an empty
+// map. A nil or empty payload gives a value-initialised message, so that `ask("get")` of a
 // language without the type works. Limits: 64 Ki elements per array or map, depth 32.
 #pragma once
 
@@ -13,24 +14,29 @@
 
 #include "shardbus/status.hpp"
 
-// msgpack-cxx cannot expand MSGPACK_DEFINE_MAP() for a message without fields; here it can.
-#undef MSGPACK_DEFINE_MAP_IMPL
-#define SHARDBUS_MAP_NO_FIELDS(...) ()
-#define SHARDBUS_MAP_FIELDS(...)                                                   \
-  MSGPACK_PP_SEQ_TO_TUPLE(MSGPACK_PP_SEQ_FOR_EACH(MSGPACK_DEFINE_MAP_EACH_PROC, 0, \
-                                                  MSGPACK_PP_VARIADIC_TO_SEQ(__VA_ARGS__)))
-#define SHARDBUS_MAP_PICK(unused, picked, ...) picked
-#define MSGPACK_DEFINE_MAP_IMPL(...) /* NOLINT(readability-identifier-naming): theirs */ \
-  SHARDBUS_MAP_PICK(~__VA_OPT__(, SHARDBUS_MAP_FIELDS), SHARDBUS_MAP_NO_FIELDS, ~)(__VA_ARGS__)
-
 namespace shardbus {
+
+namespace detail {
+
+// A message that has a name and nothing else.
+template <class T>
+concept FieldlessMessage = std::is_empty_v<T> && std::is_aggregate_v<T> &&
+    !requires(const T& value, msgpack::packer<msgpack::sbuffer>& packer) {
+  value.msgpack_pack(packer);
+};
+
+}  // namespace detail
 
 // Packs `value`; the buffer is reused per thread and valid until the next call on this thread.
 template <class T>
 std::string_view pack(const T& value) {
   thread_local msgpack::sbuffer buffer;
   buffer.clear();
-  msgpack::pack(buffer, value);
+  if constexpr (detail::FieldlessMessage<T>) {
+    msgpack::packer<msgpack::sbuffer>(buffer).pack_map(0);
+  } else {
+    msgpack::pack(buffer, value);
+  }
   return {buffer.data(), buffer.size()};
 }
 
@@ -47,7 +53,11 @@ Result<T> unpack(std::string_view payload) {
     const msgpack::unpack_limit limit(65536, 65536, UINT32_MAX, UINT32_MAX, 1024, 32);
     const msgpack::object_handle handle =
         msgpack::unpack(payload.data(), payload.size(), nullptr, nullptr, limit);
-    handle.get().convert(value);
+    if constexpr (detail::FieldlessMessage<T>) {
+      if (handle.get().type != msgpack::type::MAP) throw msgpack::type_error();
+    } else {
+      handle.get().convert(value);
+    }
     return value;
   } catch (const std::exception& error) {
     return Status(Errc::decode_failed, error.what());

@@ -3,7 +3,6 @@
 // Synchronous calls report through these; wrong use of the API (a programmer's error) throws.
 #pragma once
 
-#include <cassert>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -48,6 +47,8 @@ class [[nodiscard]] Status {
   explicit Status(Errc code) : code_(code) {}
 
   [[nodiscard]] bool ok() const noexcept { return code_ == Errc::ok; }
+  // Throws ResultError where the call failed: for programs that can do nothing about it.
+  void check() const;
   explicit operator bool() const noexcept { return ok(); }
   [[nodiscard]] Errc code() const noexcept { return code_; }
   // Detail of this one failure; may be empty.
@@ -66,7 +67,7 @@ class [[nodiscard]] Status {
   std::string text_;
 };
 
-// Thrown by `Result<T>::value()` of a failed result.
+// Thrown by `Result<T>::value()` and `Status::check()` of what failed.
 class ResultError : public std::runtime_error {
  public:
   explicit ResultError(Status status)
@@ -77,6 +78,10 @@ class ResultError : public std::runtime_error {
   Status status_;
 };
 
+inline void Status::check() const {
+  if (!ok()) throw ResultError(*this);
+}
+
 // A value or the Status that says why there is none.
 template <class T>
 class [[nodiscard]] Result {
@@ -85,8 +90,9 @@ class [[nodiscard]] Result {
   using error_type = Status;
 
   Result(T value) : data_(std::in_place_index<0>, std::move(value)) {}
+  // Throws std::logic_error if `status` is no error: there would be neither a value nor a reason.
   Result(Status status) : data_(std::in_place_index<1>, std::move(status)) {
-    assert(!std::get<1>(data_).ok() && "a failed Result needs an error code");
+    if (error().ok()) throw std::logic_error("a Result without a value was made from an ok Status");
   }
 
   [[nodiscard]] bool has_value() const noexcept { return data_.index() == 0; }
@@ -128,9 +134,7 @@ class [[nodiscard]] Result<void> {
 
   [[nodiscard]] bool has_value() const noexcept { return status_.ok(); }
   explicit operator bool() const noexcept { return has_value(); }
-  void value() const {
-    if (!has_value()) throw ResultError(status_);
-  }
+  void value() const { status_.check(); }
   [[nodiscard]] const Status& error() const noexcept { return status_; }
 
  private:

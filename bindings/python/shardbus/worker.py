@@ -83,7 +83,8 @@ class ReplyPort:
 
     def send(self, value: Any = None) -> None:
         if self._open:
-            envelope = wire.reply(self._address, wire.pack(value))  # may raise: the port is open still
+            # Packing may raise, and then the port is still open for that to be told.
+            envelope = wire.reply(self._address, wire.pack(value))
             self._open = False
             self._worker.answer(envelope, self._epoch)
 

@@ -24,12 +24,8 @@ struct Add {
   std::uint64_t amount = 0;
   MSGPACK_DEFINE_MAP(amount)
 };
-struct Get {
-  MSGPACK_DEFINE_MAP()
-};
-struct Fail {
-  MSGPACK_DEFINE_MAP()
-};
+struct Get {};
+struct Fail {};
 struct Forward {
   std::string to;
   MSGPACK_DEFINE_MAP(to)
