@@ -47,11 +47,12 @@ struct NodeOptions {
   milliseconds handoff_timeout{5000};
   // Client's session: silence after which a PING is due; dead after four of them. 100..60'000.
   milliseconds ping_interval{2000};
-  // Bounds; see bin/README.md for the metric of each.
-  std::uint32_t client_credit = 1024;       // envelopes in flight per client
-  std::uint32_t peer_credit = 16384;        // per node and direction
-  std::uint32_t buffered_messages = 65536;  // held for shards without an owner, per node
-  std::uint32_t sessions = 16384;           // clients and workers
+  // Bounds; `shardbusctl status` shows the depth of each beside its limit.
+  std::uint32_t client_credit = 1024;  // envelopes in flight per client
+  std::uint32_t peer_credit = 16384;   // per node and direction
+  // Held for shards without an owner, per node; also what waits for one moving shard, one worker.
+  std::uint32_t buffered_messages = 65536;
+  std::uint32_t sessions = 16384;  // clients and workers
   std::uint32_t pending_asks = 1U << 20;
   ThreadPlacement placement = ThreadPlacement::follow;
   LogSink log{};  // empty: warnings and errors to stderr

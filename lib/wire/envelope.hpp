@@ -66,6 +66,17 @@ enum class Kind : std::uint8_t {
   offer = 73,
 };
 
+constexpr bool is_stream(Kind kind) {
+  return kind >= Kind::stream_start && kind <= Kind::stream_ack;
+}
+constexpr bool is_control(Kind kind) {
+  return kind >= Kind::begin && kind <= Kind::table_delta;
+}
+// Falls under the credit of a session between nodes.
+constexpr bool is_counted(Kind kind) {
+  return kind <= Kind::error || (is_stream(kind) && kind != Kind::stream_ack);
+}
+
 // Flag of tell and ask: the sender has greeted. A node that knows no session for it answers
 // NO_SESSION instead of serving it without one, so that a reconnect is never overlooked.
 inline constexpr std::uint32_t kFlagGreeted = 1;

@@ -122,6 +122,7 @@ DataStatus DataPlane::status() {
   for (std::size_t i = 0; i < kCountNames.size(); ++i) {
     status.counters[std::string(kCountNames[i])] = context_.counts[i];
   }
+  dispatch_.add_counters(status.counters);
   const DataConfig& config = context_.config;
   status.counters["held_messages"] = dispatch_.held();
   status.counters["held_messages_limit"] = config.buffered_messages;

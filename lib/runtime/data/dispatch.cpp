@@ -472,6 +472,24 @@ std::size_t Dispatch::owned() const {
   return total;
 }
 
+void Dispatch::add_counters(std::map<std::string, std::uint64_t>& counters) const {
+  core::RegionCounters total;
+  std::uint64_t parked = 0;
+  for (const Type& type : types_) {
+    for (const Shard& shard : type.shards) {
+      const core::RegionCounters& one = shard.region.counters();
+      total.stale_commands += one.stale_commands;
+      total.stream_repeats += one.stream_repeats;
+      total.stream_gaps += one.stream_gaps;
+      parked += shard.region.parked();
+    }
+  }
+  counters["stale_commands"] = total.stale_commands;
+  counters["stream_repeats"] = total.stream_repeats;
+  counters["stream_gaps"] = total.stream_gaps;
+  counters["parked_in_moves"] = parked;
+}
+
 std::string Dispatch::unsettled() const {
   for (const Type& type : types_) {
     for (std::uint32_t i = 0; i < type.shard_count; ++i) {

@@ -71,7 +71,7 @@ class Dispatch {
   Errc submit_tell(const wire::Message& message);
   // Always ends the ask exactly once through its origin, also when it is refused at once.
   void submit_ask(wire::Message message, Time deadline, AskOrigin origin);
-  // A smart client's message: it is a sender of its own. False: nothing is known of the shard here.
+  // A smart client's message: it is a sender of its own. `not_here`: nothing is known of the shard.
   enum class Direct : std::uint8_t { taken, not_here };
   Direct submit_direct(std::uint64_t sender, wire::Message message, Time deadline,
                        AskOrigin& origin, wire::Moved* moved);
@@ -133,6 +133,8 @@ class Dispatch {
   [[nodiscard]] std::size_t held() const { return held_total_; }
   [[nodiscard]] std::size_t held_bytes() const { return held_bytes_; }
   [[nodiscard]] std::size_t owned() const;
+  // Sums over all shards of what had no effect.
+  void add_counters(std::map<std::string, std::uint64_t>& counters) const;
   // Why some shard cannot be reached from here at once: it moves, or has no route. Empty: none.
   [[nodiscard]] std::string unsettled() const;
   [[nodiscard]] RegionReport report(Term term, NodeKey claimant) const;

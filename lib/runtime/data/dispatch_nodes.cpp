@@ -27,9 +27,8 @@ void Dispatch::on_node_message(NodeKey from, const wire::Message& message) {
 }
 
 void Dispatch::on_node_envelope(NodeKey from, const wire::Envelope& envelope) {
-  const auto number = static_cast<int>(envelope.kind);
-  if (number >= 40 && number <= 45) return on_stream_envelope(from, envelope);
-  if (number >= 50 && number <= 63) {
+  if (wire::is_stream(envelope.kind)) return on_stream_envelope(from, envelope);
+  if (wire::is_control(envelope.kind)) {
     ControlMessage message;
     if (wire::decode(envelope, message) != Errc::ok) {
       context_.count(Count::malformed_frames);

@@ -28,7 +28,7 @@ class Links {
   // Until then, or longer if it is open for longer already; kNever: until closed.
   void open(const NodeInfo& node, Time until);
   void limit(NodeKey node, Time until);
-  // Forgets the link. `dead`: what it had is of unknown outcome.
+  // Forgets the link and what waits for it; the caller ends the asks that it had.
   void close(NodeKey node);
   [[nodiscard]] bool knows(NodeKey node) const { return links_.contains(node); }
   [[nodiscard]] const NodeInfo* info(NodeKey node) const;

@@ -1,6 +1,7 @@
 #include "runtime/data/peer_door.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/data/dispatch.hpp"
 #include "runtime/data/links.hpp"
@@ -11,11 +12,6 @@ namespace {
 
 constexpr std::uint64_t kCreditBytes = std::uint64_t{32} << 20;
 constexpr std::uint32_t kRetryMs = 1000;
-
-bool counts(wire::Kind kind) {
-  const auto number = static_cast<int>(kind);
-  return (number >= 1 && number <= 4) || (number >= 40 && number <= 44);
-}
 
 }  // namespace
 
@@ -41,7 +37,9 @@ void PeerDoor::on_frame(std::uint32_t connection, std::string_view frame) {
     sessions_.erase(found);
     return no_session(connection);
   }
-  context_.listener->on_traffic(session.node.key);
+  if (std::exchange(session.told, context_.now) != context_.now) {
+    context_.listener->on_traffic(session.node.key);
+  }
   on_envelopes(connection, session, rest);
 }
 
@@ -59,7 +57,7 @@ void PeerDoor::on_envelopes(std::uint32_t connection, Session& session, std::str
       context_.count(Count::unknown_kinds);
       continue;
     }
-    if (counts(envelope.kind)) (void)session.credit.receive(envelope.raw.size());
+    if (wire::is_counted(envelope.kind)) (void)session.credit.receive(envelope.raw.size());
     if (!on_envelope(connection, session, envelope)) return;
     // Handling an envelope may end this very session (a death, a newer HELLO).
     const auto still = sessions_.find(connection);

@@ -33,6 +33,7 @@ class PeerDoor {
     std::uint64_t number = 0;
     std::uint64_t expected = 1;  // number of the next envelope
     core::CreditGrant credit{0, 0};
+    Time told{};  // the pass in which its traffic was last reported
   };
 
   void on_hello(std::uint32_t connection, const wire::Envelope& envelope);
