@@ -28,8 +28,9 @@ class SHARDBUS_EXPORT Node {
   ~Node();
 
   // Offers to run entities of a type. Messages for it wait until the cluster has given out its
-  // shards. Errors: invalid_argument, exhausted (256 types are known), config_mismatch (the cluster
-  // knows another shard count), stopped.
+  // shards. Errors: invalid_argument (hosted already, or names the value), exhausted (more than 256
+  // types, or 73,728 shards in all), config_mismatch (the cluster knows another shard count),
+  // stopped.
   Status host(EntityType type);
   // The same for a C++ type: `node.host<Counter>("counter", on<Add>("add"), on<Get>("get"))`.
   template <class T, class... M>

@@ -39,7 +39,8 @@ Type* Dispatch::find_type(std::string_view name) {
 
 Type* Dispatch::add_type(std::string_view name, std::uint32_t shard_count) {
   if (Type* known = find_type(name)) return known;
-  if (types_.size() >= wire::kTypesMax) return nullptr;
+  if (!has_room(shard_count)) return nullptr;
+  shards_ += shard_count;
   Type& type = types_.emplace_back();
   type.name = name;
   type.index = static_cast<std::uint32_t>(types_.size() - 1);

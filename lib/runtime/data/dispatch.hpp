@@ -102,7 +102,7 @@ class Dispatch {
   [[nodiscard]] bool is_gone(NodeKey node) const { return gone_.contains(node); }
 
   // --- from hosts ---
-  // Null: a new one would be more than the protocol's limit.
+  // Null: a new one would be more than the protocol's limit of types, or of shards in all.
   Type* add_type(std::string_view name, std::uint32_t shard_count);
   void on_stopped(Type& type, ShardId shard, std::vector<core::SavedEntity> states,
                   std::vector<core::Parked> unstarted);
@@ -127,6 +127,9 @@ class Dispatch {
   [[nodiscard]] Time next_deadline();
 
   Type* find_type(std::string_view name);
+  [[nodiscard]] bool has_room(std::uint32_t shard_count) const {
+    return types_.size() < wire::kTypesMax && shard_count <= wire::kShardsMax - shards_;
+  }
   [[nodiscard]] const std::deque<Type>& types() const { return types_; }
   [[nodiscard]] const AllocationTable& table() const { return table_; }
   [[nodiscard]] std::size_t pending() const { return asks_.size(); }
@@ -181,6 +184,7 @@ class Dispatch {
 
   DataContext& context_;
   std::deque<Type> types_;  // stable addresses
+  std::uint32_t shards_ = 0;
   Type* last_type_ = nullptr;
   struct Decision {
     Type* type = nullptr;

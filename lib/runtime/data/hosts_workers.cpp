@@ -22,8 +22,10 @@ std::string Hosts::mismatch(const std::vector<HostedType>& types) const {
   for (const HostedType& offered : types) {
     if (offered.name.starts_with('$')) return "the type " + offered.name + " is reserved";
     const Type* type = context_.dispatch->find_type(offered.name);
-    if (type == nullptr && context_.dispatch->types().size() >= wire::kTypesMax) {
-      return "this node knows " + std::to_string(wire::kTypesMax) + " types already";
+    if (type == nullptr && !context_.dispatch->has_room(offered.shard_count)) {
+      return "with type " + offered.name + " there would be more than " +
+             std::to_string(wire::kTypesMax) + " types or " + std::to_string(wire::kShardsMax) +
+             " shards";
     }
     if (type == nullptr || type->shard_count == offered.shard_count) continue;
     std::string text = "type " + offered.name + " has " + std::to_string(type->shard_count) +

@@ -160,7 +160,8 @@ Status NodeCore::host(EntityType type) {
   if (outcome == Errc::invalid_argument) {
     return {outcome, "type " + name + " is hosted by this node already"};
   }
-  if (outcome == Errc::exhausted) return {outcome, "this node knows 256 types already"};
+  if (outcome == Errc::exhausted)
+    return {outcome, "with type " + name + " there would be more types or shards than allowed"};
   return {outcome, "type " + name + " is known in the cluster with another shard_count"};
 }
 

@@ -109,6 +109,12 @@ TEST_F(DataPlaneTest, MoreTypesThanTheProtocolAllowsAreNotTaken) {
   EXPECT_NE(a_.plane->dispatch().add_type("t7", kShards), nullptr);
 }
 
+TEST_F(DataPlaneTest, MoreShardsThanATableHoldsAreNotTaken) {
+  EXPECT_NE(a_.plane->dispatch().add_type("large", 65536), nullptr);
+  EXPECT_EQ(a_.plane->dispatch().add_type("larger", 16384), nullptr);
+  EXPECT_NE(a_.plane->dispatch().add_type("small", 8192), nullptr);
+}
+
 // Whoever hears of an expired message may send the next one from within the callback.
 TEST_F(DataPlaneTest, ExpiredAsksMayBeRepeatedInTheirCallbacks) {
   int left = 50;
