@@ -106,11 +106,12 @@ void log_signal(const DaemonOptions& options, int signal, const char* what) {
 // Hands everything over, unless a second signal comes.
 Exit leave(Node& node, Signals& signals, const DaemonOptions& options, milliseconds deadline) {
   Status left;
-  const Background leaving([&] { left = node.leave(deadline); });
-  if (const int second = signals.wait(&leaving); second != 0) {
+  std::optional<Background> leaving(std::in_place, [&] { left = node.leave(deadline); });
+  if (const int second = signals.wait(&*leaving); second != 0) {
     log_signal(options, second, "second signal: stopping at once");
     std::_Exit(static_cast<int>(Exit::second_signal));
   }
+  leaving.reset();  // joins: a readable descriptor alone does not order what the thread wrote
   if (left) return Exit::ok;
   return fail(left.code() == Errc::timeout ? Exit::leave_timeout : Exit::runtime_failure,
               "leaving the cluster: " + left.message());

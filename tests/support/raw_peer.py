@@ -43,12 +43,16 @@ def tell(entity="x", method="echo", payload=b"\xc0", type_name="echo", flags=0):
                 payload)
 
 
+# What the thread sanitizer keeps of each byte that was ever touched, beside the byte.
+SHADOW = 4 if os.environ.get("SHARDBUS_SANITIZER") == "thread" else 1
+
+
 def resident(pid):
-    """Gives the resident memory of a process in bytes."""
+    """Gives the resident memory of a process in bytes, without the shadow of a sanitizer."""
     with open(f"/proc/{pid}/status", encoding="ascii") as status:
         for line in status:
             if line.startswith("VmRSS:"):
-                return int(line.split()[1]) << 10
+                return (int(line.split()[1]) << 10) // SHADOW
     raise AssertionError("no VmRSS")
 
 
