@@ -272,10 +272,15 @@ class Reply(NamedTuple):
     payload: bytes
 
 
+class NodeInfo(NamedTuple):
+    name: str
+    key: int
+    front: str
+
+
 class Welcome(NamedTuple):
     session: int
-    node_name: str
-    node_front: str
+    node: NodeInfo
     cluster: str
     credit: tuple
     frame_bytes: int
@@ -342,13 +347,12 @@ def parse_reply(envelope: Envelope) -> Reply:
                  b"" if empty else as_bytes(body[0], PAYLOAD_BYTES))
 
 
-def _node(value: Any) -> tuple:
+def as_node(value: Any) -> NodeInfo:
     name, incarnation, key, front, peer, gossip = as_list(value, 6)[:6]
     for address in (front, peer, gossip):
         as_text(address, ADDRESS_BYTES)
     as_int(incarnation)
-    as_int(key)
-    return as_text(name, TYPE_BYTES), as_text(front, ADDRESS_BYTES)
+    return NodeInfo(as_text(name, TYPE_BYTES), as_int(key), as_text(front, ADDRESS_BYTES))
 
 
 def _credit(value: Any) -> tuple:
@@ -365,13 +369,12 @@ def _required(fields: dict, key: str) -> Any:
 def parse_welcome(envelope: Envelope) -> Welcome:
     fields = as_map(as_list(envelope.body, 1)[0])
     limits = as_map(fields.get("limits", {}))
-    name, front = _node(_required(fields, "node"))
 
     def limit(key: str, default: int) -> int:
         return as_int(limits.get(key, default)) or _refuse_zero()
 
     return Welcome(
-        as_int(_required(fields, "session")), name, front,
+        as_int(_required(fields, "session")), as_node(_required(fields, "node")),
         as_text(fields.get("cluster", ""), TYPE_BYTES), _credit(_required(fields, "credit")),
         limit("frame_bytes", FRAME_BYTES), limit("batch", 1024),
         limit("payload_bytes", PAYLOAD_BYTES), as_int(fields.get("ping_ms", 0)))
@@ -433,15 +436,17 @@ def envelope(kind: Kind, *body: Any, correlation: Correlation = None, flags: int
 
 
 def tell(type_name: str, entity_id: bytes, method: str, payload: bytes,
-         headers: Optional[dict] = None, flags: int = FLAG_GREETED) -> bytes:
-    return envelope(Kind.TELL, type_name, entity_id, method, None, None, 0, 0, headers, payload,
-                    flags=flags)
+         headers: Optional[dict] = None, flags: int = FLAG_GREETED,
+         generation: Optional[tuple] = None) -> bytes:
+    return envelope(Kind.TELL, type_name, entity_id, method, generation, None, 0, 0, headers,
+                    payload, flags=flags)
 
 
 def ask(correlation: Correlation, type_name: str, entity_id: bytes, method: str, payload: bytes,
-        time_left_ms: int, headers: Optional[dict] = None, flags: int = FLAG_GREETED) -> bytes:
-    return envelope(Kind.ASK, type_name, entity_id, method, None, None, time_left_ms, 0, headers,
-                    payload, correlation=correlation, flags=flags)
+        time_left_ms: int, headers: Optional[dict] = None, flags: int = FLAG_GREETED,
+        generation: Optional[tuple] = None) -> bytes:
+    return envelope(Kind.ASK, type_name, entity_id, method, generation, None, time_left_ms, 0,
+                    headers, payload, correlation=correlation, flags=flags)
 
 
 def reply(correlation: Correlation, payload: bytes) -> bytes:

@@ -114,7 +114,7 @@ class Context:
     def node(self) -> str:
         """Name of the node that this worker serves."""
         welcome = self._worker.link.session.welcome
-        return welcome.node_name if welcome else ""
+        return welcome.node.name if welcome else ""
 
     def entity(self, type_name: str, entity_id: EntityId) -> Entity:
         return self._worker.entity(type_name, entity_id)

@@ -7,14 +7,15 @@ import subprocess
 import sys
 
 import pytest
-from shardbus import hashing, wire
+from shardbus import hashing, routing, wire
 from shardbus.wire import Kind
 
 ROOT = pathlib.Path(os.environ.get("SHARDBUS_SOURCE_DIR", pathlib.Path(__file__).parents[3]))
 VECTORS = ROOT / "tests/vectors"
-# What a client never receives, it need not check.
+# What a client never receives, it need not check; what is about owners is read by routing.py.
 NOT_OURS = ("hello", "link", "here", "table", "moved", "stream", "answer", "begin", "digest",
             "offer")
+NODE_A, NODE_B = 3238988543385071, 2749696258763733
 
 
 def vectors(folder, leave_out=()):
@@ -65,7 +66,7 @@ def test_every_prefix_is_refused(vector):
 
 
 def bytes_of(name):
-    for folder in ("messages", "replies", "session", "workers"):
+    for folder in ("messages", "replies", "session", "workers", "routing"):
         for vector in json.loads((VECTORS / f"valid/{folder}.json").read_text()):
             if vector["name"] == name:
                 return bytes.fromhex(vector["hex"])
@@ -82,6 +83,7 @@ def bytes_of(name):
     ("goodbye", wire.envelope(Kind.GOODBYE)),
     ("credit", wire.envelope(Kind.CREDIT, 2048, 8 << 20)),
     ("released: nothing to save", wire.envelope(Kind.RELEASED, "cart", 3, [], False)),
+    ("fence", routing.fence("cart", 3, 21, (1 << 52) + 1, routing.Entry(NODE_B, (3, NODE_A, 5)))),
 ])
 def test_writes_what_the_vectors_have(name, written):
     assert written == bytes_of(name)
@@ -90,6 +92,33 @@ def test_writes_what_the_vectors_have(name, written):
 def test_reads_an_ask():
     message = read_one(bytes_of("ask")).value
     assert message == wire.Message(Kind.ASK, 7, "counter", b"cart-42", "get", 5000, None, b"\xc0")
+
+
+def test_reads_what_is_said_about_owners():
+    body = read_one(bytes_of("table")).body
+    assert routing.table_version(body) == (3, NODE_A, 12)
+    assert routing.parse_table(body) == (
+        {NODE_A: "tcp://10.0.0.1:7400", NODE_B: "tcp://10.0.0.1:7410"},
+        {"cart": [(NODE_A, (3, NODE_A, 1)), (NODE_B, (3, NODE_A, 2)), (None, None),
+                  (None, (2, NODE_B, 9))],
+         "user": [(NODE_B, (1, NODE_B, 1))]})
+    assert routing.parse_table(read_one(bytes_of("table: empty")).body) == ({}, {})
+    assert routing.parse_moved(read_one(bytes_of("moved")).body) == (
+        "cart", 3, (NODE_B, (3, NODE_A, 5)), "tcp://10.0.0.1:7410")
+    assert routing.parse_moved(read_one(bytes_of("moved: to nobody")).body).entry == (None, None)
+    for name in ("fence_ok", "path_lost"):
+        assert routing.parse_fence_answer(read_one(bytes_of(name)).body) == (
+            "cart", 3, 21, (3, NODE_A, 5), NODE_B)
+
+
+@pytest.mark.parametrize("vector", vectors("refused"))
+def test_refuses_what_is_said_wrongly_about_owners(vector):
+    parser = {"table": routing.parse_table, "moved": routing.parse_moved}.get(
+        vector["name"].split(":")[0])
+    if parser is not None:
+        with pytest.raises(ValueError) as caught:
+            parser(read_one(bytes.fromhex(vector["hex"])).body)
+        assert caught.value.error == vector["error"]
 
 
 def test_a_frame_goes_on_behind_what_is_too_large_or_unknown():
