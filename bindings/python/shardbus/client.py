@@ -159,8 +159,9 @@ class Client(Caller):
     def __init__(self, addresses: Union[str, Sequence[str]], cluster: str = "", name: str = "",
                  max_waiting: int = 4096):
         listed = [addresses] if isinstance(addresses, str) else list(addresses)
-        settings = Settings("client", new_sender(), name, cluster, max_waiting=max_waiting)
-        super().__init__(Link(listed, Session(settings)))
+        settings = Settings("client", new_sender(), name, cluster, max_waiting=max_waiting,
+                            addresses=tuple(listed))
+        super().__init__(Link(Session(settings)))
         self.link.start()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The thread that owns a socket and drives a Session with it."""
+"""The thread that owns the sockets and drives what speaks over them."""
 
 from __future__ import annotations
 
@@ -7,48 +7,39 @@ import logging
 import socket
 import threading
 import time
-from typing import Callable, Optional, Sequence
+from typing import Callable
 
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
+from .dealer import Dealer
 from .error_table import Stopped, Unreachable
 from .session import Session
 
 LOG = logging.getLogger("shardbus")
 
-MAX_MESSAGE_BYTES = 2 << 20
-DRAIN_MESSAGES = 1000  # at a time, so that sending and timers have their turn
-LINGER_MS = 1000
 IDLE_WAIT = 60.0
-# A connection ended, or an attempt to make one failed.
-BROKEN = zmq.EVENT_DISCONNECTED | zmq.EVENT_CLOSED
 
 
 class Link(threading.Thread):
-    """Runs one session against a list of addresses, one of them at a time.
+    """Runs a session against its addresses, one of them at a time.
 
     Threads: `call` and `stop` may be used from any; everything else belongs to this thread.
     """
 
-    def __init__(self, addresses: Sequence[str], session: Session):
+    def __init__(self, session: Session):
         super().__init__(name="shardbus-link", daemon=True)
         self.session = session
         self._settled = threading.Event()
         self._opened = self._closed = False
-        self._addresses = list(addresses)
-        self._next_address = 0
         self._calls: collections.deque = collections.deque()
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
         self._wake_out.setblocking(False)
         self._awake = threading.Event()
         self._stopping = False
-        self._frames: collections.deque = collections.deque()
         self._context = zmq.Context()  # of our own: a shared one could be terminated by others
         self._poller = zmq.Poller()
-        self._socket: Optional[zmq.Socket] = None
-        self._monitor: Optional[zmq.Socket] = None
+        self._dealers: dict = {}  # by session
 
     # --- from any thread ---
 
@@ -70,7 +61,7 @@ class Link(threading.Thread):
         """Waits for the first session. Raises the node's rejection or Unreachable."""
         self._settled.wait(timeout)
         if not self._opened:
-            nobody = f"no node answers at {', '.join(self._addresses)}"
+            nobody = f"no node answers at {', '.join(self.session.settings.addresses)}"
             raise self.session.rejection or Unreachable(nobody)
 
     def stop(self, timeout: float = 5.0) -> None:
@@ -91,7 +82,8 @@ class Link(threading.Thread):
             self.session.stop()
             self._closed = True
             self._run_calls()
-            self._close_socket(LINGER_MS)
+            for dealer in self._dealers.values():
+                dealer.close()
             self._context.term()
             self._wake_in.close()
             self._wake_out.close()
@@ -105,18 +97,23 @@ class Link(threading.Thread):
         if self._wake_in.fileno() in ready:
             self._wake_in.recv(4096)
         self._awake.clear()
-        broken = self._monitor in ready and self._take_events()
-        if self._socket in ready or broken:
-            self._drain()
+        for dealer in self._dealers.values():
+            dealer.receive(ready)
         self._run_calls()
         now = time.monotonic()
-        if broken:
-            self.session.disconnected(now)
         self.session.tick(now)
-        if self.session.rebuild_at is not None and now >= self.session.rebuild_at:
-            self._rebuild(now)
+        self._keep_dealers(now)
         self._settle()
         self._send()
+
+    def _keep_dealers(self, now: float) -> None:
+        wanted = self.session.sessions
+        for session in self._dealers.keys() - set(wanted):
+            self._dealers.pop(session).close(0)
+        for session in wanted:
+            if session not in self._dealers:
+                self._dealers[session] = Dealer(self._context, self._poller, session)
+            self._dealers[session].rebuild_if_due(now)
 
     def _settle(self) -> None:
         rejection = self.session.rejection
@@ -131,29 +128,9 @@ class Link(threading.Thread):
             return 0
         deadline = self.session.next_deadline()
         wait = IDLE_WAIT if deadline is None else max(0.0, deadline - time.monotonic())
-        if self._frames:
-            wait = min(wait, 0.01)  # the socket was full
+        if any(dealer.blocked for dealer in self._dealers.values()):
+            wait = min(wait, 0.01)  # a socket was full
         return int(min(wait, IDLE_WAIT) * 1000) + (1 if wait > 0 else 0)
-
-    def _drain(self) -> None:
-        for _ in range(DRAIN_MESSAGES):
-            try:
-                parts = self._socket.recv_multipart(zmq.DONTWAIT)
-            except zmq.Again:
-                return
-            self.session.receive(parts, time.monotonic())
-
-    def _take_events(self) -> bool:
-        """Reads what happened to the connection; whether it broke or was refused.
-
-        libzmq reconnects by itself, which would hide that a session is over; without this, only
-        silence would show it, many seconds later.
-        """
-        broken = False
-        while self._monitor.poll(0):
-            event = recv_monitor_message(self._monitor)["event"]
-            broken = broken or event & BROKEN != 0
-        return broken
 
     def _run_calls(self) -> None:
         while self._calls:
@@ -165,33 +142,5 @@ class Link(threading.Thread):
                 LOG.exception("a call on the link failed")
 
     def _send(self) -> None:
-        self._frames.extend(self.session.take_frames())
-        while self._frames and self._socket is not None:
-            try:
-                self._socket.send(self._frames[0], zmq.DONTWAIT)
-            except zmq.Again:
-                return
-            self._frames.popleft()
-
-    def _rebuild(self, now: float) -> None:
-        self._close_socket(0)
-        self._frames.clear()
-        address = self._addresses[self._next_address % len(self._addresses)]
-        self._next_address += 1
-        self._socket = self._context.socket(zmq.DEALER)
-        self._socket.setsockopt(zmq.LINGER, LINGER_MS)
-        self._socket.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)
-        self._socket.setsockopt(zmq.RCVHWM, 0)
-        self._monitor = self._socket.get_monitor_socket(BROKEN)
-        self._socket.connect(address)
-        self._poller.register(self._socket, zmq.POLLIN)
-        self._poller.register(self._monitor, zmq.POLLIN)
-        self.session.connected(now)
-
-    def _close_socket(self, linger_ms: int) -> None:
-        if self._socket is not None:
-            self._poller.unregister(self._socket)
-            self._poller.unregister(self._monitor)
-            self._socket.disable_monitor()
-            self._socket.close(linger=linger_ms)
-            self._socket = self._monitor = None
+        for dealer in self._dealers.values():
+            dealer.send()

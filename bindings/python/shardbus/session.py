@@ -41,6 +41,7 @@ class Settings(NamedTuple):
     credit: tuple = (0, 0)
     max_batch: int = 256
     max_waiting: int = 4096  # messages without credit or session
+    addresses: tuple = ()  # of nodes, tried in turn
 
 
 class Call(NamedTuple):
@@ -105,6 +106,11 @@ class Session:
     @property
     def waiting(self) -> int:
         return len(self._waiting)
+
+    @property
+    def sessions(self) -> tuple:
+        """Gives the sessions that need a socket: this one."""
+        return (self,)
 
     def call(self, call: Call, now: float) -> None:
         """Sends a tell or an ask as soon as session and credit allow it, in the order of calls.

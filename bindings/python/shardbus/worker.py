@@ -275,8 +275,9 @@ class Worker(Caller, Handler):
             self._classes[hosted.name] = (cls, hosted)
         listed = [addresses] if isinstance(addresses, str) else list(addresses)
         types = tuple(hosted for _, hosted in self._classes.values())
-        settings = Settings("worker", new_sender(), name, cluster, types, window)
-        Caller.__init__(self, Link(listed, Session(settings, self)))
+        settings = Settings("worker", new_sender(), name, cluster, types, window,
+                            addresses=tuple(listed))
+        Caller.__init__(self, Link(Session(settings, self)))
         self._window = window
         self._pool = concurrent.futures.ThreadPoolExecutor(threads, "shardbus-entity")
         # The rest belongs to the link's thread.
