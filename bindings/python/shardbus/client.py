@@ -15,6 +15,7 @@ from . import wire
 from .error_table import DecodeFailed, InvalidArgument, Overloaded, TooLarge, WouldDeadlock
 from .errors import ShardbusError
 from .link import Link
+from .owners import Owners
 from .session import Call, Session, Settings
 
 EntityId = Union[str, bytes]
@@ -150,18 +151,24 @@ class AsyncEntity(Entity):
         return await asyncio.wrap_future(self.ask_future(method, payload, timeout, operation))
 
 
-class Client(Caller):
-    """A connection to one node of a cluster at a time; it reconnects by itself.
+ROUTES = {"any": Session, "owners": Owners}
 
-    Threads: safe from any. Use it as a context manager, or call `close`.
+
+class Client(Caller):
+    """A connection to a cluster; it reconnects by itself.
+
+    `route` is "any" (one node at a time, which forwards) or "owners" (straight to the node that
+    runs the entity). Threads: safe from any. Use it as a context manager, or call `close`.
     """
 
     def __init__(self, addresses: Union[str, Sequence[str]], cluster: str = "", name: str = "",
-                 max_waiting: int = 4096):
+                 max_waiting: int = 4096, route: str = "any"):
+        if route not in ROUTES:
+            raise InvalidArgument(f"route {route!r} is none of {', '.join(ROUTES)}")
         listed = [addresses] if isinstance(addresses, str) else list(addresses)
         settings = Settings("client", new_sender(), name, cluster, max_waiting=max_waiting,
                             addresses=tuple(listed))
-        super().__init__(Link(Session(settings)))
+        super().__init__(Link(ROUTES[route](settings)))
         self.link.start()
 
     def close(self) -> None:
@@ -192,9 +199,9 @@ class AsyncClient(Client):
 
 
 def connect(addresses: Union[str, Sequence[str]] = "tcp://127.0.0.1:7400", *, timeout: float = 5.0,
-            cluster: str = "", name: str = "") -> Client:
+            cluster: str = "", name: str = "", route: str = "any") -> Client:
     """Connects to a node, the first of `addresses` that answers, and waits for its welcome."""
-    client = Client(addresses, cluster, name)
+    client = Client(addresses, cluster, name, route=route)
     try:
         client.link.wait_welcome(timeout)
     except BaseException:
@@ -204,9 +211,10 @@ def connect(addresses: Union[str, Sequence[str]] = "tcp://127.0.0.1:7400", *, ti
 
 
 async def connect_async(addresses: Union[str, Sequence[str]] = "tcp://127.0.0.1:7400", *,
-                        timeout: float = 5.0, cluster: str = "", name: str = "") -> AsyncClient:
+                        timeout: float = 5.0, cluster: str = "", name: str = "",
+                        route: str = "any") -> AsyncClient:
     """`connect` for asyncio."""
-    client = AsyncClient(addresses, cluster, name)
+    client = AsyncClient(addresses, cluster, name, route=route)
     loop = asyncio.get_running_loop()
     try:
         await loop.run_in_executor(None, client.link.wait_welcome, timeout)

@@ -7,12 +7,13 @@ import logging
 import socket
 import threading
 import time
-from typing import Callable
+from typing import Callable, Union
 
 import zmq
 
 from .dealer import Dealer
 from .error_table import Stopped, Unreachable
+from .owners import Owners
 from .session import Session
 
 LOG = logging.getLogger("shardbus")
@@ -21,12 +22,12 @@ IDLE_WAIT = 60.0
 
 
 class Link(threading.Thread):
-    """Runs a session against its addresses, one of them at a time.
+    """Runs one session, or the sessions of a client that goes to the owners, in one thread.
 
     Threads: `call` and `stop` may be used from any; everything else belongs to this thread.
     """
 
-    def __init__(self, session: Session):
+    def __init__(self, session: Union[Session, Owners]):
         super().__init__(name="shardbus-link", daemon=True)
         self.session = session
         self._settled = threading.Event()

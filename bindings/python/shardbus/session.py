@@ -28,6 +28,10 @@ SILENT_PINGS = 4
 GRACE = 0.1
 FLUSH_BYTES = 64 << 10
 
+# What the handler gets.
+HANDED_ON = frozenset({Kind.TELL, Kind.ASK, Kind.RESTORE, Kind.RELEASE,
+                       Kind.TABLE, Kind.MOVED, Kind.FENCE_OK, Kind.PATH_LOST})
+
 # Called once, with the reply's payload or the error.
 Done = Callable[[Optional[bytes], Optional[ShardbusError]], None]
 
@@ -42,6 +46,7 @@ class Settings(NamedTuple):
     max_batch: int = 256
     max_waiting: int = 4096  # messages without credit or session
     addresses: tuple = ()  # of nodes, tried in turn
+    table: bool = False  # whether we want to know the owners of shards
 
 
 class Call(NamedTuple):
@@ -54,6 +59,7 @@ class Call(NamedTuple):
     deadline: Optional[float] = None
     done: Optional[Done] = None
     headers: Optional[dict] = None
+    generation: Optional[tuple] = None  # of the shard's owner that it is sent to, if known
 
 
 class _Ask:
@@ -65,11 +71,11 @@ class _Ask:
 
 
 class _Free(bytes):
-    """An envelope that waits in the queue of answers but costs no credit."""
+    """An envelope that waits in the queue like others but costs no credit."""
 
 
 class Handler:
-    """What a session tells its owner; a worker overrides it."""
+    """What a session tells its owner: a worker, or the routing of a client."""
 
     def session_opened(self) -> None:
         """A session began."""
@@ -77,8 +83,11 @@ class Handler:
     def session_lost(self) -> None:
         """The session is over, and with it everything that the node gave us."""
 
+    def session_refused(self) -> None:
+        """An attempt to begin a session failed; the next one is at `rebuild_at`."""
+
     def received(self, envelope: wire.Envelope) -> None:
-        """A message or a command for entities."""
+        """A message or a command for entities, or news about owners."""
 
 
 class Session:
@@ -90,6 +99,7 @@ class Session:
         self.rejection: Optional[ShardbusError] = None
         self.rebuild_at: Optional[float] = 0.0
         self.counters: collections.Counter = collections.Counter()
+        self.flushed = 0  # messages that left the queue, ever
         self._asks: dict = {}
         self._deadlines: list = []  # heap of (time, correlation)
         self._next_correlation = 1
@@ -142,7 +152,7 @@ class Session:
             self._flush(now)
 
     def answer_free(self, envelope: bytes, now: float) -> None:
-        """Sends what needs no credit, but not before the answers that were given before."""
+        """Sends what needs no credit, but not before what was handed over before."""
         self.answer(_Free(envelope), now)
 
     def send(self, envelope: bytes) -> None:
@@ -152,6 +162,17 @@ class Session:
 
     def grant(self, envelopes: int, size: int) -> None:
         self.send(wire.envelope(Kind.CREDIT, envelopes, size))
+
+    def take_back(self) -> list:
+        """Gives the calls that were not sent, in order, and forgets them."""
+        items = [self._asks.pop(item, None) if isinstance(item, int) else item
+                 for item in self._waiting if not isinstance(item, bytes)]
+        self._waiting.clear()
+        return [item.call if isinstance(item, _Ask) else item for item in items if item]
+
+    def end_sent(self, which: Callable[[Call], bool], error: ShardbusError) -> None:
+        """Ends asks that were sent and have no answer."""
+        self._end_asks(lambda ask: error if ask.sent and which(ask.call) else None)
 
     def stop(self) -> None:
         """Says goodbye; every ask that is still open ends."""
@@ -246,6 +267,8 @@ class Session:
         own = self.settings
         fields: dict = {"version": [1, 0], "role": own.role, "cluster": own.cluster,
                         "sender": own.sender, "name": own.name, "max_batch": own.max_batch}
+        if own.table:
+            fields["table"] = True
         if own.role == "worker":
             fields["types"] = [list(hosted) for hosted in own.types]
             fields["credit"] = list(own.credit)
@@ -276,9 +299,12 @@ class Session:
     # --- the end of a session ---
 
     def _close(self, rebuild_at: float) -> None:
+        refused = self.state == "greeting"
         self.state = "closed"
         self.rebuild_at = rebuild_at
         self._out.clear()
+        if refused:
+            self.handler.session_refused()
 
     def _lose(self, why: str) -> None:
         """What was sent and has no answer may have happened; what was not sent stays."""
@@ -334,7 +360,7 @@ class Session:
         elif kind == Kind.CREDIT:
             self._granted = tuple(map(max, self._granted, value))
             self._flush(now)
-        elif kind in (Kind.TELL, Kind.ASK, Kind.RESTORE, Kind.RELEASE) and self.state == "open":
+        elif kind in HANDED_ON and self.state == "open":
             self.handler.received(envelope)
 
     def _take_answer(self, envelope: wire.Envelope) -> None:
@@ -372,6 +398,7 @@ class Session:
             if not is_free and not self._pay(len(envelope)):
                 return
             self._waiting.popleft()
+            self.flushed += 1
             if envelope is None:
                 continue
             if isinstance(item, int):
@@ -383,7 +410,8 @@ class Session:
         if isinstance(item, bytes):
             return item
         if isinstance(item, Call):
-            return wire.tell(item.type, item.id, item.method, item.payload, item.headers)
+            return wire.tell(item.type, item.id, item.method, item.payload, item.headers,
+                             generation=item.generation)
         if item not in self._asks:
             return None
         call = self._asks[item].call
@@ -394,7 +422,7 @@ class Session:
                 self._end(item, Expired())
                 return None
         return wire.ask(item, call.type, call.id, call.method, call.payload,
-                        min(left, wire.TIME_LEFT_MS), call.headers)
+                        min(left, wire.TIME_LEFT_MS), call.headers, generation=call.generation)
 
     def _pay(self, size: int) -> bool:
         spent = (self._spent[0] + 1, self._spent[1] + size)

@@ -143,6 +143,26 @@ def test_connect_names_the_reason_of_a_refusal():
             shardbus.connect(broker.address)
 
 
+def test_an_unknown_route_is_refused(broker):
+    with pytest.raises(shardbus.InvalidArgument, match="any, owners"):
+        shardbus.connect(broker.address, route="shortest")
+
+
+def test_route_owners_through_a_node_that_has_no_table_and_restarts(broker):
+    with shardbus.connect(broker.address, route="owners") as bus:
+        counter = bus.entity("counter", "c")
+        counter.tell("add", {"amount": 3})
+        assert counter.ask("get") == 3
+        assert [hello.get("table") for hello in broker.greetings] == [True]
+        future = bus.entity("echo", "e").ask_future("never")
+        broker.wait_until(lambda: broker.seen[ASK] == 2)
+        broker.forget_sessions()
+        counter.tell("add", {"amount": 1})
+        assert isinstance(future.exception(10), shardbus.UnknownOutcome)
+        assert counter.ask("get") == 3  # that tell met the end of the session
+        assert len(broker.greetings) == 2
+
+
 def test_connect_to_nobody():
     with pytest.raises(shardbus.Unreachable, match="no node answers"):
         shardbus.connect("tcp://127.0.0.1:1", timeout=0.2)
