@@ -180,6 +180,9 @@ void PeerDoor::open(std::uint32_t connection, const NodeInfo& node) {
   const auto before = sessions_.find(connection);
   if (before != sessions_.end() && before->second.node.key != node.key) {
     close(before->second.node.key);
+  } else if (before != sessions_.end() && before->second.expected == 1) {
+    // Repeated while the WELCOME was on its way: with another session that one would be stale.
+    return welcome(connection, before->second);
   }
   const auto older = connections_.find(node.key);
   if (older != connections_.end()) {

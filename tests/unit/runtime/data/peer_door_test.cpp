@@ -23,6 +23,13 @@ class PeerDoorTest : public PlaneTest {
     const Envelopes answers({node_.wire.peer.front().second});
     return answers.all.front().kind;
   }
+  // The session that the last answer named.
+  [[nodiscard]] std::uint64_t session() const {
+    const Envelopes answers({node_.wire.peer.front().second});
+    wire::Welcome welcome;
+    EXPECT_EQ(wire::decode(answers.of(wire::Kind::welcome).front(), welcome), Errc::ok);
+    return welcome.session;
+  }
   static NodeInfo incarnation(std::uint64_t number) {
     return {"n2", number, node_key("n2", number), "front", "peer", "gossip"};
   }
@@ -43,6 +50,19 @@ TEST_F(PeerDoorTest, ADeadNodeDoesNotComeBack) {
   EXPECT_EQ(node_.plane->peers().size(), 0U);
   EXPECT_EQ(greet(2, incarnation(5)), wire::Kind::reject);
   EXPECT_EQ(greet(3, incarnation(6)), wire::Kind::welcome);
+}
+
+TEST_F(PeerDoorTest, ARepeatedHelloGivesTheSameSessionUntilItIsUsed) {
+  ASSERT_EQ(greet(1, info_of(2)), wire::Kind::welcome);
+  const std::uint64_t first = session();
+  ASSERT_EQ(greet(1, info_of(2)), wire::Kind::welcome);
+  EXPECT_EQ(session(), first);
+  std::string frame;
+  wire::encode(frame, wire::Link{first, 1});
+  wire::encode_empty(frame, wire::Kind::ping);
+  pass(node_, [&] { node_.plane->peers().on_frame(1, frame); });
+  ASSERT_EQ(greet(1, info_of(2)), wire::Kind::welcome);
+  EXPECT_NE(session(), first);
 }
 
 TEST_F(PeerDoorTest, ANewNameOnAConnectionEndsTheSessionOfTheOldOne) {
