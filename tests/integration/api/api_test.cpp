@@ -430,7 +430,8 @@ TEST(Cluster, LossOfANodeEndsAsksAtOnceAndEverythingAnswersAgain) {
   }
   // Behind all of them, so that they have arrived.
   for (int i = 0; i < 60; ++i) {
-    ASSERT_TRUE(nodes[0].entity("counter", std::to_string(i)).ask<void>("get", Get{}, 10s));
+    const auto reply = nodes[0].entity("counter", std::to_string(i)).ask<void>("get", Get{}, 10s);
+    ASSERT_TRUE(reply.has_value()) << i << " " << reply.error().message();
   }
   nodes[2].stop();
   // About a third of the desks were there.
