@@ -413,7 +413,9 @@ void ClientPlane::stop(std::string_view text) {
   if (tells > 0) report_tell(Errc::stopped, "(not sent yet)", tells);
   asks_.close_if([](const Asks::Ask&) { return true; },
                  [&](Asks::Ask&& ask) {
-                   complete(std::move(ask), {Errc::stopped, text, {}});
+                   const bool sent = ask.target != kNoNode;
+                   complete(std::move(ask),
+                            {sent ? Errc::unknown_outcome : Errc::stopped, text, {}});
                  });
   run_deferred();
 }

@@ -49,7 +49,8 @@ class DataPlane {
   void ask(const Outgoing& message, milliseconds timeout, ReplyCallback done);
   void answer(const ReplyAddress& to, const ReplyView& reply);
   Errc host(EntityType type) { return hosts_.host(std::move(type)); }
-  // Ends every pending ask of this process, and refuses all later calls with `stopped`.
+  // Ends every pending ask, in `code` what was not sent, all else in unknown_outcome; refuses all
+  // later calls with `stopped`.
   void abandon(Errc code, std::string_view text);
   // Another plane takes over: no further message of this one is handled. Handlers that run in the
   // executor finish in it.

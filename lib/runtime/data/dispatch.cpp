@@ -255,7 +255,10 @@ void Dispatch::run_deferred(std::size_t& budget) {
 
 void Dispatch::abandon(Errc code, std::string_view text) {
   asks_.close_if([](const Asks::Ask&) { return true; },
-                 [&](Asks::Ask&& ask) { fail(std::move(ask), code, text); });
+                 [&](Asks::Ask&& ask) {
+                   const bool sent = ask.target != kNoNode;
+                   fail(std::move(ask), sent ? Errc::unknown_outcome : code, text);
+                 });
   std::size_t all = SIZE_MAX;
   run_deferred(all);
 }

@@ -120,7 +120,7 @@ class Dispatch {
   // At most `budget` of them, and counts down.
   void run_deferred(std::size_t& budget);
   [[nodiscard]] bool has_deferred() const { return !deferred_.empty(); }
-  // Ends every pending ask.
+  // Ends every pending ask: in `code` what was not sent, all else in unknown_outcome.
   void abandon(Errc code, std::string_view text);
 
   void tick();

@@ -406,6 +406,20 @@ TEST_F(DataPlaneTest, FreezeOfAnOlderTermIsAnswered) {
     a_.plane->dispatch().on_region_command(key_of(1), ReportRequest{Term{2}, key_of(1)});
     a_.listener.control.clear();
     a_.plane->dispatch().on_region_command(key_of(1), FreezeShard{shard, old, key_of(2)});
+TEST_F(DataPlaneTest, AtTheEndWhatWasSentIsOfUnknownOutcome) {
+  connect();
+  b_owns();
+  pass(a_, [&] { a_.host("other"); });  // nobody owns its shards yet
+  Outcome sent;
+  Outcome held;
+  ask_a(sent, "silence");
+  pass(a_, [&] { a_.ask({"other", "id", "say", "x"}, 1000ms, held); });
+  exchange();
+  pass(a_, [&] { a_.plane->abandon(Errc::stopped, "the node stops"); });
+  EXPECT_EQ(sent.error, Errc::unknown_outcome);
+  EXPECT_EQ(held.error, Errc::stopped);
+}
+
   });
   ASSERT_EQ(a_.listener.control.size(), 1U);
   const auto* answer = std::get_if<RegionAnswer>(&a_.listener.control[0]);
