@@ -21,11 +21,14 @@ std::vector<Output> Coordinator::step(Time now, const Input& input) {
 void Coordinator::decide(const Decide& input) {
   stopped_ = false;
   dirty_ = true;
-  if (mode_ != Mode::idle && term_ == input.term) return;
+  if (mode_ != Mode::idle && term_ == input.term) {
+    // The last words of the coordinator before us may come while reports are still missing.
+    if (mode_ == Mode::collecting && table_.version < input.known.version) adopt(input.known);
+    return;
+  }
   term_ = input.term;
-  table_ = input.known;
   changes_.clear();
-  start_collecting();
+  start_collecting(input.known);
 }
 
 void Coordinator::set_view(const View& view) {

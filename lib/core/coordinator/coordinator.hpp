@@ -148,7 +148,8 @@ class Coordinator {
   Type* ensure_type(const std::string& name, std::uint32_t shard_count);
 
   // rebuild.cpp
-  void start_collecting();
+  void adopt(const AllocationTable& known);
+  void start_collecting(const AllocationTable& known);
   void ask_reports(Time now, std::vector<Output>& out);
   void rebuild(Time now, std::vector<Output>& out);
   void resolve_pending(Time now);

@@ -7,14 +7,19 @@
 
 namespace shardbus::coordinator {
 
-void Coordinator::start_collecting() {
+void Coordinator::adopt(const AllocationTable& known) {
+  table_ = known;
+  for (const TypeTable& rows : table_.types) {
+    Type* type = ensure_type(rows.name, rows.shard_count);
+    if (type == nullptr) continue;
+    for (std::size_t i = 0; i < type->shards.size(); ++i) type->shards[i].entry = rows.entries[i];
+  }
+}
+
+void Coordinator::start_collecting(const AllocationTable& known) {
   mode_ = Mode::collecting;
   types_.clear();
-  for (const TypeTable& known : table_.types) {
-    Type* type = ensure_type(known.name, known.shard_count);
-    if (type == nullptr) continue;
-    for (std::size_t i = 0; i < type->shards.size(); ++i) type->shards[i].entry = known.entries[i];
-  }
+  adopt(known);
   missing_.clear();
   for (const Peer& peer : peers_) insert(missing_, peer.key);
   ask_at_ = Time{};
