@@ -39,7 +39,6 @@ struct ControlConfig {
   Planner planner;                       // empty: least shards
   bool break_repeat_lower_term = false;  // demonstration only, see election
   bool break_answer_unchecked = false;   // demonstration only, see coordinator
-  bool break_command_unchecked = false;  // demonstration only: obey commands of older terms
 };
 
 enum class Severity : std::uint8_t { debug, info, warn, error };

@@ -194,7 +194,7 @@ void ControlPlane::handle(NodeKey from, const TablePull& pull) {
 void ControlPlane::command(NodeKey from, Term term, ControlMessage message) {
   if (!takes_part(membership_.set(), from)) {
     ++ignored_.unknown_sender;
-  } else if (term < vote().term && !config_.break_command_unchecked) {
+  } else if (term < vote().term) {
     ++ignored_.old_command;
   } else {
     outputs_.emplace_back(TellRegion{std::move(message)});
