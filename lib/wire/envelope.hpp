@@ -129,6 +129,7 @@ struct Hello {
   std::string cluster;  // "" from a client or worker: any
   Role role = Role::client;
   NodeInfo node;                  // role node only; else name is a label for humans
+  NodeKey to;                     // role node: the incarnation that is meant; kNoNode: any
   std::uint64_t sender = 0;       // client, worker: random 53-bit number, the same at every node
   std::vector<HostedType> types;  // worker
   std::uint32_t max_batch = 1;    // envelopes per frame that the greeter accepts

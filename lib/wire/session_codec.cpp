@@ -41,6 +41,8 @@ bool read_hello_identity(Cursor& in, std::string_view key, Hello& out, HelloSeen
     read_string(in, kNodeNameBytesMax, out.cluster);
   } else if (key == "sender") {
     out.sender = in.uint();
+  } else if (key == "to") {
+    out.to = NodeKey{in.uint()};
   } else {
     return false;
   }
@@ -140,7 +142,7 @@ void encode(std::string& out, const Hello& hello) {
   Writer to(out);
   const bool is_node = hello.role == Role::node;
   to.envelope(Kind::hello, 1);
-  to.map(9);
+  to.map(hello.to == kNoNode ? 9 : 10);
   to.str("version");
   to.array(2);
   to.uint(hello.major);
@@ -161,6 +163,9 @@ void encode(std::string& out, const Hello& hello) {
   to.boolean(hello.wants_table);
   to.str("credit");
   write_credit(to, hello.credit);
+  if (hello.to == kNoNode) return;
+  to.str("to");
+  to.uint(hello.to.value);
 }
 
 Errc decode(const Envelope& in, Hello& out) {

@@ -194,6 +194,7 @@ void Links::greet(Link& link) {
   std::string frame;
   wire::encode(frame, hello);
   (void)context_.wire->send_link(link.node.key, frame);
+  hello.to = link.node.key;
 }
 
 void Links::break_session(Link& link) {
@@ -278,6 +279,9 @@ void Links::on_envelope(Link& link, const wire::Envelope& envelope) {
     }
     default:
       return;  // pong, and whatever later versions add
+      // Nobody will answer for this incarnation any more.
+      const bool other = reject.code == static_cast<std::uint16_t>(Errc::stale_incarnation);
+      if (other) context_.listener->on_link_lost(link.node.key);
   }
 }
 

@@ -143,6 +143,11 @@ void PeerDoor::on_hello(std::uint32_t connection, const wire::Envelope& envelope
   if (std::string text = objection(hello.node); !text.empty()) {
     return refuse(connection, Errc::stale_incarnation, std::move(text), kRetryMs);
   }
+  if (hello.to != kNoNode && hello.to != context_.self()) {
+    // The greeter's session with this incarnation must not end for it.
+    return refuse(connection, Errc::stale_incarnation, "another incarnation has this address now",
+                  kRetryMs);
+  }
   if (!make_room(hello.node.key)) {
     return refuse(connection, Errc::busy,
                   "this node has " + std::to_string(kSessionsMax) + " sessions with other nodes",

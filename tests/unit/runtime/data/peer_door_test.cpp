@@ -9,8 +9,9 @@ class PeerDoorTest : public PlaneTest {
   PeerDoorTest() : node_(1) {}
 
   // Greets on a connection; gives the kind of the answer.
-  wire::Kind greet(std::uint32_t connection, const NodeInfo& info) {
+  wire::Kind greet(std::uint32_t connection, const NodeInfo& info, NodeKey to = kNoNode) {
     wire::Hello hello;
+    hello.to = to;
     hello.cluster = "test";
     hello.role = wire::Role::node;
     hello.node = info;
@@ -42,6 +43,23 @@ TEST_F(PeerDoorTest, AnOlderIncarnationIsRefused) {
   EXPECT_EQ(greet(2, incarnation(4)), wire::Kind::reject);
   EXPECT_EQ(greet(3, incarnation(5)), wire::Kind::welcome);
   EXPECT_EQ(greet(4, incarnation(6)), wire::Kind::welcome);
+}
+
+// A link to a dead incarnation at the same address greeted each second, and ended the good session.
+TEST_F(PeerDoorTest, AHelloForAnotherIncarnationEndsNothing) {
+  EXPECT_EQ(greet(1, info_of(2), key_of(1)), wire::Kind::welcome);
+  EXPECT_EQ(greet(2, info_of(2), node_key("n1", 7)), wire::Kind::reject);
+  EXPECT_EQ(node_.plane->peers().size(), 1U);
+  wire::Welcome welcome;
+  EXPECT_EQ(greet(1, info_of(2), key_of(1)), wire::Kind::welcome);
+  const Envelopes answers({node_.wire.peer.front().second});
+  ASSERT_EQ(wire::decode(answers.all.front(), welcome), Errc::ok);
+  EXPECT_EQ(greet(2, info_of(2), node_key("n1", 7)), wire::Kind::reject);
+  std::string frame;
+  wire::encode(frame, wire::Link{welcome.session, 1});
+  node_.wire.peer.clear();
+  pass(node_, [&] { node_.plane->peers().on_frame(1, frame); });
+  EXPECT_TRUE(node_.wire.peer.empty());
 }
 
 TEST_F(PeerDoorTest, ADeadNodeDoesNotComeBack) {
