@@ -272,11 +272,12 @@ void ClientSessions::tick() {
     if (session.next_hello <= now_) greet(session);
     if (session.state != State::ready) continue;
     if (!session.blocked.empty()) flush(session);
-    if (now_ - session.sent >= session.ping) {
+    if (now_ - session.quiet_since() >= session.ping) {
       std::string frame;
       wire::encode_empty(frame, wire::Kind::ping);
       (void)port_.send(peer, frame);
       session.sent = now_;
+      session.pinged = now_;
     }
     if (now_ - session.heard >= 4 * session.ping) silent.push_back(peer);
   }
@@ -296,7 +297,7 @@ Time ClientSessions::next_deadline() const {
     next = std::min(next, session.next_hello);
     if (session.state != State::ready) continue;
     if (!session.blocked.empty()) next = std::min(next, now_ + milliseconds(5));
-    next = std::min({next, session.sent + session.ping, session.heard + 4 * session.ping});
+    next = std::min({next, session.quiet_since() + session.ping, session.heard + 4 * session.ping});
   }
   return next;
 }

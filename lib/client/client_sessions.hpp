@@ -4,6 +4,7 @@
 // in unknown_outcome; it greets again by itself.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -108,10 +109,12 @@ class ClientSessions {
     std::uint32_t batch_count = 0;
     std::deque<std::string> blocked;
     std::deque<Waiting> waiting;
-    Time heard{}, sent{};
+    Time heard{}, sent{}, pinged{};
     Time next_hello = kNever;
     Status trouble;
     bool refused = false;  // for good: the node would have to be changed
+    // Whoever sends without pause hears nothing by that, and must ask as well.
+    [[nodiscard]] Time quiet_since() const { return std::max(std::min(sent, heard), pinged); }
   };
 
   Session* find(std::uint64_t peer);

@@ -323,7 +323,7 @@ void Links::tick(Link& link) {
   if (link.state != State::ready) return;
   // In its place in the order: a ping that overtakes what waits in the batch leaves a gap there.
   if (!link.closing && link.blocked.empty() &&
-      context_.now - link.sent >= context_.config.ping_interval) {
+      context_.now - link.quiet_since() >= context_.config.ping_interval) {
     const std::size_t before = start(link);
     wire::encode_empty(link.batch, wire::Kind::ping);
     take(link, before, false);
@@ -334,6 +334,7 @@ void Links::tick(Link& link) {
   context_.wire->close_link(link.node.key);
   context_.wire->open_link(link.node);
   context_.listener->on_link_lost(link.node.key);
+    link.pinged = context_.now;
 }
 
 Time Links::next_deadline() const {
@@ -342,7 +343,7 @@ Time Links::next_deadline() const {
     next = std::min({next, link.next_hello, link.until});
     if (!link.blocked.empty()) next = std::min(next, context_.now + milliseconds(5));
     if (link.state != State::ready) continue;
-    next = std::min({next, link.sent + context_.config.ping_interval,
+    next = std::min({next, link.quiet_since() + context_.config.ping_interval,
                      link.heard + 4 * context_.config.ping_interval});
   }
   return next;

@@ -6,6 +6,7 @@
 // bounded. When the connection breaks, what was sent and not answered is of unknown outcome.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -86,8 +87,9 @@ class Links {
     bool parted = false;              // and the other side has heard it
     std::deque<std::string> blocked;  // frames that the socket did not take
     std::deque<Waiting> waiting;
-    std::size_t waiting_bytes = 0;
-    Time heard{}, sent{};
+    std::size_t waiting_bounded = 0;  // of these, all but items of streams
+    std::size_t waiting_bytes = 0;    // of those
+    Time heard{}, sent{}, pinged{};
     Time next_hello = kNever;
     Time until{};
   };
@@ -106,6 +108,8 @@ class Links {
     }
     return link.batch.size();
   }
+    // Whoever sends without pause hears nothing by that, and must ask as well.
+    [[nodiscard]] Time quiet_since() const { return std::max(std::min(sent, heard), pinged); }
   bool commit(Link& link, std::size_t before, bool counted);
   void take(Link& link, std::size_t before, bool counted);
   bool put_aside(Link& link, std::size_t before, bool counted);
