@@ -12,6 +12,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/time.hpp"
@@ -42,7 +43,9 @@ class Links {
     if (link == nullptr || link->closing) return false;
     const std::size_t before = start(*link);
     wire::encode(link->batch, envelope);
-    return commit(*link, before, true);
+    // Whoever counts more than the other side does runs dry in the end: routing kinds are free.
+    return commit(*link, before,
+                  std::is_same_v<E, wire::Message> || std::is_same_v<E, wire::Reply>);
   }
   // The same for what is already encoded; `counted`: falls under credit.
   bool send_raw(NodeKey node, std::string_view envelope, bool counted);
