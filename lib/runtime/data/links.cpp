@@ -80,10 +80,11 @@ void Links::take(Link& link, std::size_t before, bool counted) {
 
 bool Links::put_aside(Link& link, std::size_t before, bool counted) {
   const std::size_t size = link.batch.size() - before;
-  const bool full = link.waiting.size() >= context_.config.peer_credit ||
+  const bool full = link.waiting_bounded >= context_.config.peer_credit ||
                     link.waiting_bytes + size > kWaitingBytesMax;
   if (!full) {
-    link.waiting.push_back({link.batch.substr(before), counted});
+    link.waiting.push_back({link.batch.substr(before), counted, false});
+    ++link.waiting_bounded;
     link.waiting_bytes += size;
   }
   link.batch.resize(before);
@@ -109,8 +110,7 @@ void Links::send_stream(NodeKey node, std::string_view envelope) {
   if (may_go) return take(*link, before, true);
   link->batch.resize(before);
   if (link->batch_count == 0) link->batch.clear();
-  link->waiting.push_back({std::string(envelope), true});
-  link->waiting_bytes += envelope.size();
+  link->waiting.push_back({std::string(envelope), true, true});
 }
 
 std::vector<NodeInfo> Links::nodes() const {
@@ -178,7 +178,10 @@ void Links::pump(Link& link) {
     const std::size_t before = start(link);
     link.batch.append(next.envelope);
     take(link, before, next.counted);
-    link.waiting_bytes -= next.envelope.size();
+    if (!next.stream) {
+      --link.waiting_bounded;
+      link.waiting_bytes -= next.envelope.size();
+    }
     link.waiting.pop_front();
   }
 }
@@ -351,7 +354,13 @@ Time Links::next_deadline() const {
 
 std::size_t Links::waiting() const {
   std::size_t total = 0;
-  for (const auto& [key, link] : links_) total += link.waiting.size();
+  for (const auto& [key, link] : links_) total += link.waiting_bounded;
+  return total;
+}
+
+std::size_t Links::waiting_streams() const {
+  std::size_t total = 0;
+  for (const auto& [key, link] : links_) total += link.waiting.size() - link.waiting_bounded;
   return total;
 }
 

@@ -79,6 +79,7 @@ class Links {
   };
   struct Link {
     NodeInfo node;
+  [[nodiscard]] std::size_t waiting_streams() const;
     State state = State::down;
     std::uint64_t session = 0;
     std::uint64_t sequence = 0;  // envelopes put into frames so far
@@ -87,6 +88,7 @@ class Links {
     std::uint32_t batch_count = 0;
     bool dirty = false;
     bool closing = false;             // we said goodbye: nothing goes out any more
+    bool stream = false;
     bool parted = false;              // and the other side has heard it
     std::deque<std::string> blocked;  // frames that the socket did not take
     std::deque<Waiting> waiting;
