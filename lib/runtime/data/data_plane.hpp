@@ -62,13 +62,14 @@ class DataPlane {
   void set_cluster_id(std::uint64_t id) { context_.cluster_id = id; }
   void connect(const NodeInfo& node) { links_.open(node, kNever); }
   // For a few envelopes only: the link goes again by itself, unless `connect` claims it.
-  void reach(const NodeInfo& node) { links_.open(node, context_.now + kPassing); }
+  void reach(const NodeInfo& node) { links_.reach(node); }
   // Ends a `connect`: of a node that may come again; of one that left in good order; of a dead one.
-  void let_go(NodeKey node) { links_.limit(node, context_.now + kPassing); }
+  void let_go(NodeKey node) { links_.let_go(node); }
   void part_from(NodeKey node) { dispatch_.on_departing(node); }
   void bury(NodeKey node) {
     dispatch_.on_gone(node, "the owner's node died");
-  }  // Counts and logs a tell that was refused after its caller had gone on.
+  }
+  // Counts and logs a tell that was refused after its caller had gone on.
   void report_tell(Errc outcome, const Outgoing& message);
 
   [[nodiscard]] const DataConfig& config() const { return context_.config; }
@@ -83,8 +84,6 @@ class DataPlane {
   [[nodiscard]] DataStatus status();
 
  private:
-  static constexpr Duration kPassing = std::chrono::seconds(10);
-
   void run(std::size_t& budget);
   void refuse_late(ReplyCallback& done);
 

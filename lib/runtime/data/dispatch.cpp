@@ -99,9 +99,7 @@ void Dispatch::submit_ask(wire::Message message, Time deadline, AskOrigin origin
 // Sends now, or holds behind what is held already.
 Errc Dispatch::route(Type& type, Shard& shard, wire::Message& message, std::uint64_t slot,
                      Time deadline) {
-  if (!shard.held.empty() || !shard.route.may_send()) {
-    return hold(shard.held, message, slot, deadline);
-  }
+  if (!shard.held.empty() || !open(shard)) return hold(shard.held, message, slot, deadline);
   const NodeKey via = shard.route.via();
   shard.route.sent();
   message.generation = shard.route.generation();
@@ -114,8 +112,15 @@ Errc Dispatch::route(Type& type, Shard& shard, wire::Message& message, std::uint
     return Errc::ok;
   }
   context_.count(Count::forwarded);
-  if (context_.links->send(via, message)) return Errc::ok;
-  return context_.links->knows(via) ? Errc::overloaded : Errc::unreachable;
+  return context_.links->send(via, message) ? Errc::ok : Errc::overloaded;
+}
+
+// A table may name a node before the membership does, or after a goodbye was said to it: then the
+// message waits for the link, or for the next table.
+bool Dispatch::open(const Shard& shard) const {
+  if (!shard.route.may_send()) return false;
+  const NodeKey via = shard.route.via();
+  return via == context_.self() || context_.links->takes(via);
 }
 
 Errc Dispatch::hold(std::deque<HeldMessage>& queue, const wire::Message& message,
@@ -321,7 +326,7 @@ void Dispatch::act(Type& type, ShardId id, core::Route::Step step) {
 void Dispatch::release(Type& type, ShardId id) {
   Shard& shard = type.shards[id.value];
   // Each message goes on while the route stays open; one that closes it again leaves the rest held.
-  while (!shard.held.empty() && shard.route.may_send()) {
+  while (!shard.held.empty() && open(shard)) {
     const HeldMessage held = std::move(shard.held.front());
     std::deque<HeldMessage> rest = std::exchange(shard.held, {});
     rest.pop_front();
@@ -397,7 +402,7 @@ void Dispatch::on_client_fence(const wire::Fence& fence) {
     return on_fence(context_.self(), fence);
   }
   // The client's earlier messages went on from here under our own name: so does its fence.
-  if (!shard.held.empty() || !shard.route.may_send()) {
+  if (!shard.held.empty() || !open(shard)) {
     HeldMessage held{{}, 0, context_.now + context_.config.held_wait};
     wire::encode(held.envelope, fence);
     (void)hold_bytes(shard.held, std::move(held));  // the client asks again

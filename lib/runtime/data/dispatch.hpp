@@ -82,7 +82,10 @@ class Dispatch {
   void on_node_message(NodeKey from, const wire::Message& message);
   void on_reply(const wire::Reply& reply);
   void on_node_envelope(NodeKey from, const wire::Envelope& envelope);
+  void on_link_opened(NodeKey node);
   void on_link_broken(NodeKey node);
+  // The link to a node that is no member was given up: it may come again, what it had is lost.
+  void on_way_lost(NodeKey node);
   // A new session to `node`: first the streams again, then (after what waited for the session) the
   // fences, which must not overtake what was sent along the same way.
   void resend_streams(NodeKey node);
@@ -144,6 +147,7 @@ class Dispatch {
 
  private:
   Errc route(Type& type, Shard& shard, wire::Message& message, std::uint64_t slot, Time deadline);
+  [[nodiscard]] bool open(const Shard& shard) const;
   Errc hold(std::deque<HeldMessage>& queue, const wire::Message& message, std::uint64_t slot,
             Time deadline);
   void arrive(Type& type, ShardId id, std::uint64_t sender, const wire::Message& message,

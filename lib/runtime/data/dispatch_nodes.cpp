@@ -105,8 +105,25 @@ void Dispatch::tell_moved(NodeKey asker, std::uint64_t slot, Type& type, ShardId
 
 // --- links and deaths ---
 
+void Dispatch::on_link_opened(NodeKey node) {
+  for (Type& type : types_) {
+    for (std::uint32_t i = 0; i < type.shard_count; ++i) {
+      if (type.shards[i].route.via() == node) release(type, ShardId{i});
+    }
+  }
+}
+
 void Dispatch::on_link_broken(NodeKey node) {
   fail_target(node, Errc::unknown_outcome, "the connection to the owner's node broke");
+}
+
+void Dispatch::on_way_lost(NodeKey node) {
+  fail_target(node, Errc::unknown_outcome, "the link to the owner's node was given up");
+  for (Type& type : types_) {
+    for (std::uint32_t i = 0; i < type.shard_count; ++i) {
+      act(type, ShardId{i}, type.shards[i].route.on_way_lost(node));
+    }
+  }
 }
 
 void Dispatch::on_peer_session_replaced(NodeKey node) {

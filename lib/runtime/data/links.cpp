@@ -22,6 +22,7 @@ void Links::open(const NodeInfo& node, Time until) {
   link.node = node;
   link.heard = context_.now;
   context_.wire->open_link(node);
+  context_.dispatch->on_link_opened(node.key);
 }
 
 void Links::limit(NodeKey node, Time until) {
@@ -193,11 +194,11 @@ void Links::greet(Link& link) {
   hello.cluster = context_.config.cluster;
   hello.role = wire::Role::node;
   hello.node = context_.config.self;
+  hello.to = link.node.key;
   hello.max_batch = wire::kBatchMax;
   std::string frame;
   wire::encode(frame, hello);
   (void)context_.wire->send_link(link.node.key, frame);
-  hello.to = link.node.key;
 }
 
 void Links::break_session(Link& link) {
@@ -278,13 +279,13 @@ void Links::on_envelope(Link& link, const wire::Envelope& envelope) {
                                  " text=" + reject.text);
       link.next_hello =
           context_.now + std::max<Duration>(milliseconds(reject.retry_after_ms), kHelloRetry);
+      // Nobody will answer for this incarnation any more.
+      const bool other = reject.code == static_cast<std::uint16_t>(Errc::stale_incarnation);
+      if (other) context_.listener->on_link_lost(link.node.key);
       return;
     }
     default:
       return;  // pong, and whatever later versions add
-      // Nobody will answer for this incarnation any more.
-      const bool other = reject.code == static_cast<std::uint16_t>(Errc::stale_incarnation);
-      if (other) context_.listener->on_link_lost(link.node.key);
   }
 }
 
@@ -317,7 +318,10 @@ void Links::tick() {
     tick(link);
     if (link.until <= context_.now) over.push_back(key);
   }
-  for (const NodeKey node : over) close(node);
+  for (const NodeKey node : over) {
+    close(node);
+    context_.dispatch->on_way_lost(node);
+  }
 }
 
 void Links::tick(Link& link) {
@@ -330,6 +334,7 @@ void Links::tick(Link& link) {
     const std::size_t before = start(link);
     wire::encode_empty(link.batch, wire::Kind::ping);
     take(link, before, false);
+    link.pinged = context_.now;
   }
   if (context_.now - link.heard < 4 * context_.config.ping_interval) return;
   link.heard = context_.now;
@@ -337,7 +342,6 @@ void Links::tick(Link& link) {
   context_.wire->close_link(link.node.key);
   context_.wire->open_link(link.node);
   context_.listener->on_link_lost(link.node.key);
-    link.pinged = context_.now;
 }
 
 Time Links::next_deadline() const {

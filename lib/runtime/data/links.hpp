@@ -30,9 +30,17 @@ class Links {
   // Until then, or longer if it is open for longer already; kNever: until closed.
   void open(const NodeInfo& node, Time until);
   void limit(NodeKey node, Time until);
+  // For a few envelopes only: the link goes again by itself, unless `open` claims it.
+  void reach(const NodeInfo& node) { open(node, context_.now + kPassing); }
+  void let_go(NodeKey node) { limit(node, context_.now + kPassing); }
   // Forgets the link and what waits for it; the caller ends the asks that it had.
   void close(NodeKey node);
   [[nodiscard]] bool knows(NodeKey node) const { return links_.contains(node); }
+  // Whether envelopes may go there at all, now or once its session stands.
+  [[nodiscard]] bool takes(NodeKey node) const {
+    const auto found = links_.find(node);
+    return found != links_.end() && !found->second.closing;
+  }
   [[nodiscard]] const NodeInfo* info(NodeKey node) const;
   [[nodiscard]] NodeKey find_by_name(std::string_view name) const;
 
@@ -68,18 +76,22 @@ class Links {
 
   void tick();
   [[nodiscard]] Time next_deadline() const;
+  // Envelopes that wait for credit or a session; items of streams apart, as their shards bound
+  // them.
   [[nodiscard]] std::size_t waiting() const;
+  [[nodiscard]] std::size_t waiting_streams() const;
   [[nodiscard]] std::size_t size() const { return links_.size(); }
 
  private:
+  static constexpr Duration kPassing = std::chrono::seconds(10);
   enum class State : std::uint8_t { down, greeting, ready };
   struct Waiting {
     std::string envelope;
     bool counted = true;
+    bool stream = false;
   };
   struct Link {
     NodeInfo node;
-  [[nodiscard]] std::size_t waiting_streams() const;
     State state = State::down;
     std::uint64_t session = 0;
     std::uint64_t sequence = 0;  // envelopes put into frames so far
@@ -88,7 +100,6 @@ class Links {
     std::uint32_t batch_count = 0;
     bool dirty = false;
     bool closing = false;             // we said goodbye: nothing goes out any more
-    bool stream = false;
     bool parted = false;              // and the other side has heard it
     std::deque<std::string> blocked;  // frames that the socket did not take
     std::deque<Waiting> waiting;
@@ -97,6 +108,8 @@ class Links {
     Time heard{}, sent{}, pinged{};
     Time next_hello = kNever;
     Time until{};
+    // Whoever sends without pause hears nothing by that, and must ask as well.
+    [[nodiscard]] Time quiet_since() const { return std::max(std::min(sent, heard), pinged); }
   };
 
   Link* find(NodeKey node) {
@@ -113,8 +126,6 @@ class Links {
     }
     return link.batch.size();
   }
-    // Whoever sends without pause hears nothing by that, and must ask as well.
-    [[nodiscard]] Time quiet_since() const { return std::max(std::min(sent, heard), pinged); }
   bool commit(Link& link, std::size_t before, bool counted);
   void take(Link& link, std::size_t before, bool counted);
   bool put_aside(Link& link, std::size_t before, bool counted);

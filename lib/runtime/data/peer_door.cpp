@@ -66,12 +66,14 @@ void PeerDoor::on_envelopes(std::uint32_t connection, Session& session, std::str
   if (session.credit.due()) tell_credit(connection, session);
 }
 
+// What wants an answer needs a way back, also to a node that the membership has not told of yet.
 bool PeerDoor::on_envelope(std::uint32_t connection, Session& session,
                            const wire::Envelope& envelope) {
   const NodeKey from = session.node.key;
   switch (envelope.kind) {
     case wire::Kind::tell:
     case wire::Kind::ask:
+      context_.links->reach(session.node);
       context_.dispatch->on_node_message(from, envelope.message);
       return true;
     case wire::Kind::reply:
@@ -94,6 +96,7 @@ bool PeerDoor::on_envelope(std::uint32_t connection, Session& session,
       return false;
     }
     default:
+      context_.links->reach(session.node);
       context_.dispatch->on_node_envelope(from, envelope);
       return true;
   }
@@ -140,13 +143,13 @@ void PeerDoor::on_hello(std::uint32_t connection, const wire::Envelope& envelope
                       hello.cluster + "\"",
                   kRetryMs);
   }
-  if (std::string text = objection(hello.node); !text.empty()) {
-    return refuse(connection, Errc::stale_incarnation, std::move(text), kRetryMs);
-  }
   if (hello.to != kNoNode && hello.to != context_.self()) {
     // The greeter's session with this incarnation must not end for it.
     return refuse(connection, Errc::stale_incarnation, "another incarnation has this address now",
                   kRetryMs);
+  }
+  if (std::string text = objection(hello.node); !text.empty()) {
+    return refuse(connection, Errc::stale_incarnation, std::move(text), kRetryMs);
   }
   if (!make_room(hello.node.key)) {
     return refuse(connection, Errc::busy,

@@ -91,6 +91,27 @@ TEST_F(DataPlaneTest, ManyAsksOverALinkRunIntoNoCreditTrap) {
   for (const Outcome& outcome : outcomes) ASSERT_EQ(outcome.times, 1);
 }
 
+// The sender once counted fences and moves, and the receiver did not: in the end the link stood
+// still.
+TEST_F(DataPlaneTest, RoutingKindsUseNoCredit) {
+  connect();
+  b_owns();
+  for (int i = 0; i < 20; ++i) {  // more than the credit of a peer
+    pass(a_, [&] {
+      for (int j = 0; j < 1000; ++j) {
+        const wire::FenceOk answer{{"none", ShardId{0}}, 1, 1, {}, key_of(1), false};
+        ASSERT_TRUE(a_.plane->links().send(key_of(2), answer));
+      }
+    });
+    exchange();
+  }
+  Outcome outcome;
+  ask_a(outcome);
+  exchange();
+  EXPECT_EQ(outcome.error, Errc::ok);
+  EXPECT_EQ(a_.plane->links().waiting(), 0U);
+}
+
 TEST_F(DataPlaneTest, APingDoesNotOvertakeWhatTheSamePassSends) {
   connect();
   b_owns();
@@ -250,6 +271,59 @@ TEST_F(DataPlaneTest, ALinkForOneAnswerGoesByItself) {
   EXPECT_TRUE(a_.plane->links().knows(key_of(2)));
 }
 
+// An owner may be asked by a node that its membership has not told of yet.
+TEST_F(DataPlaneTest, WhoeverAsksGetsAWayBack) {
+  connect();
+  b_owns();
+  pass(b_, [&] { b_.plane->links().close(key_of(1)); });
+  pass(a_, [&] { a_.plane->peers().close(key_of(2)); });
+  Outcome outcome;
+  ask_a(outcome);
+  move(a_, b_);
+  EXPECT_TRUE(b_.plane->links().knows(key_of(1)));
+  pass(b_, [&] { b_.plane->links().on_connected(key_of(1)); });
+  exchange();
+  EXPECT_EQ(outcome.error, Errc::ok);
+}
+
+// A table may name an owner before the membership does.
+TEST_F(DataPlaneTest, AMessageWaitsForTheLinkToItsOwner) {
+  connect();
+  b_owns();
+  pass(a_, [&] { a_.plane->links().close(key_of(2)); });
+  std::vector<Outcome> outcomes(3);
+  for (Outcome& outcome : outcomes) ask_a(outcome);
+  EXPECT_EQ(a_.plane->dispatch().held(), outcomes.size());
+  pass(a_, [&] { a_.plane->connect(info_of(2)); });
+  pass(a_, [&] { a_.plane->links().on_connected(key_of(2)); });
+  exchange();
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error, Errc::ok);
+}
+
+TEST_F(DataPlaneTest, ALinkThatIsGivenUpEndsWhatItHad) {
+  pass(a_, [&] { a_.plane->reach(info_of(3)); });
+  pass(a_, [&] { a_.owner("echo", key_of(3)); });
+  Outcome outcome;
+  ask_a(outcome, "say", 60'000ms);
+  EXPECT_EQ(outcome.times, 0);
+  later(11s);
+  pass(a_);
+  EXPECT_EQ(outcome.times, 1);
+  EXPECT_EQ(outcome.error, Errc::unknown_outcome);
+}
+
+// Tells bring no answer: a link that only sent was taken for dead after four ping intervals.
+TEST_F(DataPlaneTest, ALinkThatOnlySendsStaysAlive) {
+  connect();
+  b_owns();
+  for (int i = 0; i < 30; ++i) {
+    later(500ms);
+    pass(a_, [&] { ASSERT_EQ(a_.plane->tell({"echo", "id", "say", "x"}), Errc::ok); });
+    exchange();
+  }
+  EXPECT_EQ(a_.plane->status().counters["link_resets"], 0U);
+}
+
 TEST_F(DataPlaneTest, LostLinkIsUnknownOutcomeAtOnce) {
   connect();
   b_owns();
@@ -312,6 +386,20 @@ TEST_F(DataPlaneTest, DeadlineOfAHeldAskIsNotDelivered) {
   later(110ms);
   pass(a_);
   EXPECT_EQ(outcome.error, Errc::expired);
+}
+
+TEST_F(DataPlaneTest, AtTheEndWhatWasSentIsOfUnknownOutcome) {
+  connect();
+  b_owns();
+  pass(a_, [&] { a_.host("other"); });  // nobody owns its shards yet
+  Outcome sent;
+  Outcome held;
+  ask_a(sent, "silence");
+  pass(a_, [&] { a_.ask({"other", "id", "say", "x"}, 1000ms, held); });
+  exchange();
+  pass(a_, [&] { a_.plane->abandon(Errc::stopped, "the node stops"); });
+  EXPECT_EQ(sent.error, Errc::unknown_outcome);
+  EXPECT_EQ(held.error, Errc::stopped);
 }
 
 TEST_F(DataPlaneTest, UnknownTypeAfterTheWait) {
@@ -406,20 +494,6 @@ TEST_F(DataPlaneTest, FreezeOfAnOlderTermIsAnswered) {
     a_.plane->dispatch().on_region_command(key_of(1), ReportRequest{Term{2}, key_of(1)});
     a_.listener.control.clear();
     a_.plane->dispatch().on_region_command(key_of(1), FreezeShard{shard, old, key_of(2)});
-TEST_F(DataPlaneTest, AtTheEndWhatWasSentIsOfUnknownOutcome) {
-  connect();
-  b_owns();
-  pass(a_, [&] { a_.host("other"); });  // nobody owns its shards yet
-  Outcome sent;
-  Outcome held;
-  ask_a(sent, "silence");
-  pass(a_, [&] { a_.ask({"other", "id", "say", "x"}, 1000ms, held); });
-  exchange();
-  pass(a_, [&] { a_.plane->abandon(Errc::stopped, "the node stops"); });
-  EXPECT_EQ(sent.error, Errc::unknown_outcome);
-  EXPECT_EQ(held.error, Errc::stopped);
-}
-
   });
   ASSERT_EQ(a_.listener.control.size(), 1U);
   const auto* answer = std::get_if<RegionAnswer>(&a_.listener.control[0]);
