@@ -411,12 +411,12 @@ void ClientPlane::stop(std::string_view text) {
   }
   held_total_ = 0;
   if (tells > 0) report_tell(Errc::stopped, "(not sent yet)", tells);
-  asks_.close_if([](const Asks::Ask&) { return true; },
-                 [&](Asks::Ask&& ask) {
-                   const bool sent = ask.target != kNoNode;
-                   complete(std::move(ask),
-                            {sent ? Errc::unknown_outcome : Errc::stopped, text, {}});
-                 });
+  asks_.close_if(
+      [](const Asks::Ask&) { return true; },
+      [&](Asks::Ask&& ask) {
+        const bool sent = ask.target != kNoNode;
+        complete(std::move(ask), {sent ? Errc::unknown_outcome : Errc::stopped, text, {}});
+      });
   run_deferred();
 }
 

@@ -30,9 +30,10 @@ class ControlPlayer final : public Player {
     config.machines = 4;
     config.types = {HostedType{"cart", 4}};
     config.trace = [this](const std::string& line) {
-      if (line.find(" send ") == std::string::npos && line.find(" table ") == std::string::npos) {
-        lines_ += line + "\n";
+      for (const char* word : {" send ", " table ", " frame ", " link.", " region."}) {
+        if (line.find(word) != std::string::npos) return;
       }
+      lines_ += line + "\n";
     };
     return config;
   }

@@ -7,6 +7,31 @@
 
 namespace shardbus::sim {
 
+std::vector<OwnedShard> owned_shards(const runtime::DataPlane& data) {
+  std::vector<OwnedShard> owned;
+  for (const runtime::Type& type : data.dispatch().types()) {
+    for (std::uint32_t i = 0; i < type.shard_count; ++i) {
+      const core::Region& region = type.shards[i].region;
+      if (region.owns()) owned.push_back({{type.name, ShardId{i}}, region.generation()});
+    }
+  }
+  return owned;
+}
+
+std::optional<std::string> check_limits(Node& node, std::uint64_t divisor) {
+  static constexpr std::string_view kSuffix = "_limit";
+  const runtime::DataStatus status = node.data().status();
+  for (const auto& [name, limit] : status.counters) {
+    if (!name.ends_with(kSuffix)) continue;
+    const std::string gauge = name.substr(0, name.size() - kSuffix.size());
+    const std::uint64_t value = status.counters.at(gauge);
+    if (value <= limit / divisor) continue;
+    return node.name + " has " + gauge + " " + std::to_string(value) + ", the limit is " +
+           std::to_string(limit / divisor);
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> Checker::check(Time now, const Node& node) {
   if (auto broken = check_right(node)) return broken;
   if (auto broken = check_progress(node)) return broken;
@@ -14,10 +39,10 @@ std::optional<std::string> Checker::check(Time now, const Node& node) {
 }
 
 std::optional<std::string> Checker::check_right(const Node& node) {
-  if (node.plane->authority() == Authority::none) return std::nullopt;
-  const Term term = node.plane->vote().term;
-  const bool full = node.plane->authority() == Authority::full;
-  Decider& decider = deciders_[std::pair(node.plane->cluster_id(), term)];
+  if (node.control().authority() == Authority::none) return std::nullopt;
+  const Term term = node.control().vote().term;
+  const bool full = node.control().authority() == Authority::full;
+  Decider& decider = deciders_[std::pair(node.control().cluster_id(), term)];
   if (decider.key == kNoNode) decider.key = node.info.key;
   // A side that lost its whole past with others may give a term again, but by evidence only, and
   // only where a partition kept it from hearing of it.
@@ -32,7 +57,7 @@ std::optional<std::string> Checker::check_right(const Node& node) {
 
 std::optional<std::string> Checker::check_progress(const Node& node) {
   Memory& memory = memory_[node.info.key];
-  const Vote vote = node.plane->vote();
+  const Vote vote = node.control().vote();
   const std::string who = to_text(node.info.key);
   if (vote.term < memory.vote.term) {
     return who + " repeated a lower term: " + to_text(vote) + " after " + to_text(memory.vote);
@@ -43,7 +68,7 @@ std::optional<std::string> Checker::check_progress(const Node& node) {
            to_text(memory.vote);
   }
   memory.vote = vote;
-  const Stamp stamp = node.plane->members().stamp;
+  const Stamp stamp = node.control().members().stamp;
   if (stamp < memory.stamp) {
     return who + " went back from set " + to_text(memory.stamp) + " to " + to_text(stamp);
   }
@@ -52,7 +77,7 @@ std::optional<std::string> Checker::check_progress(const Node& node) {
 }
 
 std::optional<std::string> Checker::check_table(Memory& memory, const Node& node) const {
-  const AllocationTable& table = node.plane->table();
+  const AllocationTable& table = node.control().table();
   if (table.version == memory.table) return std::nullopt;
   const std::string who = to_text(node.info.key);
   if (table.version < memory.table) {
@@ -77,48 +102,53 @@ std::optional<std::string> Checker::check_table(Memory& memory, const Node& node
 
 std::optional<std::string> Checker::check_owners(Time now, const Node& node) {
   const NodeKey self = node.info.key;
-  std::vector<ShardName>& before = owned_by_[self];
-  const std::vector<OwnedShard> owned = node.region->owned();
-  for (const ShardName& shard : before) {
-    owners_[shard].erase(self);
-    if (owners_[shard].size() < 2) end_overlap(now, shard);
-  }
-  before.clear();
+  std::vector<OwnedShard> owned = owned_shards(node.data());
+  if (owned == owned_by_[self]) return std::nullopt;
+  forget_owner(now, self);
+  owned_by_[self] = owned;
   for (const OwnedShard& shard : owned) {
-    before.push_back(shard.shard);
-    const auto [first, added] =
-        generations_.try_emplace(std::pair(shard.shard, shard.generation), self);
-    if (first->second != self) {
-      return to_text(shard.shard) + " " + to_text(shard.generation) +
-             " has two owners: " + to_text(first->second) + " and " + to_text(self);
-    }
-    Generation& last = last_owned_[std::pair(self, shard.shard)];
-    if (shard.generation < last) {
-      return to_text(self) + " went back on " + to_text(shard.shard) + " from " + to_text(last) +
-             " to " + to_text(shard.generation);
-    }
-    last = shard.generation;
-    auto& owners = owners_[shard.shard];
-    owners[self] = shard.generation;
-    if (owners.size() < 2) continue;
-    if (!overlap_allowed_) {
-      std::string text = to_text(shard.shard) + " is run by";
-      for (const auto& [key, generation] : owners) {
-        text += " " + to_text(key) + "@" + to_text(generation);
-      }
-      return text;
-    }
-    if (overlap_since_.try_emplace(shard.shard, now).second) ++overlaps_;
+    if (auto broken = check_owner(now, self, shard)) return broken;
   }
   return std::nullopt;
 }
 
-void Checker::gone(Time now, const Node& node) {
-  for (const ShardName& shard : owned_by_[node.info.key]) {
-    owners_[shard].erase(node.info.key);
-    if (owners_[shard].size() < 2) end_overlap(now, shard);
+std::optional<std::string> Checker::check_owner(Time now, NodeKey self, const OwnedShard& shard) {
+  const auto [first, added] =
+      generations_.try_emplace(std::pair(shard.shard, shard.generation), self);
+  if (first->second != self) {
+    return to_text(shard.shard) + " " + to_text(shard.generation) +
+           " has two owners: " + to_text(first->second) + " and " + to_text(self);
   }
+  Generation& last = last_owned_[std::pair(self, shard.shard)];
+  if (shard.generation < last) {
+    return to_text(self) + " went back on " + to_text(shard.shard) + " from " + to_text(last) +
+           " to " + to_text(shard.generation);
+  }
+  last = shard.generation;
+  auto& owners = owners_[shard.shard];
+  owners[self] = shard.generation;
+  if (owners.size() < 2) return std::nullopt;
+  if (!overlap_allowed_) {
+    std::string text = to_text(shard.shard) + " is run by";
+    for (const auto& [key, generation] : owners) {
+      text += " " + to_text(key) + "@" + to_text(generation);
+    }
+    return text;
+  }
+  if (overlap_since_.try_emplace(shard.shard, now).second) ++overlaps_;
+  return std::nullopt;
+}
+
+void Checker::gone(Time now, const Node& node) {
+  forget_owner(now, node.info.key);
   owned_by_[node.info.key].clear();
+}
+
+void Checker::forget_owner(Time now, NodeKey self) {
+  for (const OwnedShard& shard : owned_by_[self]) {
+    owners_[shard.shard].erase(self);
+    if (owners_[shard.shard].size() < 2) end_overlap(now, shard.shard);
+  }
 }
 
 void Checker::end_overlap(Time now, const ShardName& shard) {

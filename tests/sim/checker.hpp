@@ -1,5 +1,5 @@
-// The promises of DESIGN section 3, as far as the control plane keeps them, checked after every
-// event of the simulation.
+// The promises of DESIGN section 3 about owners and deciders, and the bounds of buffers, checked
+// after every event of the simulation. Those about messages are in ledger.hpp.
 #pragma once
 
 #include <map>
@@ -11,6 +11,18 @@
 #include "sim/node.hpp"
 
 namespace shardbus::sim {
+
+struct OwnedShard {
+  ShardName shard;
+  Generation generation;
+  friend bool operator==(const OwnedShard&, const OwnedShard&) = default;
+};
+
+// Shards whose handlers a node would start now.
+std::vector<OwnedShard> owned_shards(const runtime::DataPlane& data);
+
+// What is above its limit, each divided by `divisor`.
+std::optional<std::string> check_limits(Node& node, std::uint64_t divisor);
 
 // - one node per (shard, generation), ever;
 // - on one incarnation the generation of an owned shard never goes back;
@@ -47,13 +59,15 @@ class Checker {
   std::optional<std::string> check_progress(const Node& node);
   std::optional<std::string> check_table(Memory& memory, const Node& node) const;
   std::optional<std::string> check_owners(Time now, const Node& node);
+  std::optional<std::string> check_owner(Time now, NodeKey self, const OwnedShard& shard);
+  void forget_owner(Time now, NodeKey self);
   void end_overlap(Time now, const ShardName& shard);
 
   bool overlap_allowed_;
   std::map<std::pair<ShardName, Generation>, NodeKey> generations_;
   std::map<std::pair<NodeKey, ShardName>, Generation> last_owned_;
   std::map<ShardName, std::map<NodeKey, Generation>> owners_;
-  std::map<NodeKey, std::vector<ShardName>> owned_by_;
+  std::map<NodeKey, std::vector<OwnedShard>> owned_by_;
   std::map<std::pair<std::uint64_t, Term>, Decider> deciders_;  // by cluster id and term
   std::map<NodeKey, Memory> memory_;
   std::map<ShardName, Time> overlap_since_;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/model/text.hpp"
+#include "sim/breaks.hpp"
 #include "sim/scenario.hpp"
 
 namespace {
@@ -25,6 +26,9 @@ struct Totals {
   std::uint64_t runs = 0;
   std::uint64_t events = 0;
   std::uint64_t faults = 0;
+  std::uint64_t messages = 0;
+  std::uint64_t handled = 0;
+  std::uint64_t answered = 0;
   std::uint64_t overlaps = 0;
   shardbus::Duration longest_overlap{};
   shardbus::Duration slowest_settling{};
@@ -33,6 +37,9 @@ struct Totals {
     ++runs;
     events += result.events;
     faults += result.faults;
+    messages += result.messages;
+    handled += result.handled;
+    answered += result.answered;
     overlaps += result.overlaps;
     longest_overlap = std::max(longest_overlap, result.longest_overlap);
     slowest_settling = std::max(slowest_settling, result.settled_after);
@@ -63,6 +70,9 @@ void report(const Options& options, const Totals& totals, std::int64_t ms, std::
     nlohmann::json out{{"seeds", totals.runs},
                        {"events", totals.events},
                        {"faults", totals.faults},
+                       {"messages", totals.messages},
+                       {"handled", totals.handled},
+                       {"answered", totals.answered},
                        {"overlaps", totals.overlaps},
                        {"longest_overlap_ms", totals.longest_overlap.count() / 1'000'000},
                        {"slowest_settling_ms", totals.slowest_settling.count() / 1'000'000},
@@ -82,7 +92,8 @@ void report(const Options& options, const Totals& totals, std::int64_t ms, std::
     return;
   }
   std::cout << totals.runs << " seeds held, " << totals.events << " events, " << totals.faults
-            << " faults, " << totals.overlaps << " overlaps (partitions; longest "
+            << " faults, " << totals.messages << " messages (" << totals.handled << " handled), "
+            << totals.overlaps << " overlaps (partitions; longest "
             << shardbus::to_text(totals.longest_overlap) << "), slowest settling "
             << shardbus::to_text(totals.slowest_settling) << ", " << ms << " ms\n";
 }
@@ -115,10 +126,11 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "Runs whole shardbus clusters on virtual time: control planes and wire codec as they are, a\n"
-      "lossy network, crashes, pauses, partitions - all from a seed. Stops at the first seed "
-      "whose\n"
-      "promises break and prints the command that replays it."};
+      "Runs whole shardbus clusters on virtual time: control planes, data planes and wire codec "
+      "as\n"
+      "they are, entities that are told and asked, a lossy network, crashes, pauses, partitions -\n"
+      "all from a seed. Stops at the first seed whose promises break and prints the command that\n"
+      "replays it."};
   Options options;
   app.add_option("--seeds", options.seeds, "how many seeds to run")->capture_default_str();
   app.add_option("--seed", options.first, "the first seed")->capture_default_str();
@@ -128,9 +140,9 @@ int main(int argc, char** argv) {
   app.add_flag("--json", options.json, "print the result as JSON");
   std::string breaks = "break one rule on purpose, to see that it is noticed:";
   std::vector<std::string> names;
-  for (const auto& [name, what] : shardbus::sim::break_names()) {
-    names.push_back(name);
-    breaks += "\n" + name + ": " + what;
+  for (const shardbus::sim::Break& known : shardbus::sim::all_breaks()) {
+    names.emplace_back(known.name);
+    breaks += "\n" + std::string(known.name) + ": " + known.what;
   }
   app.add_option("--break", options.break_name, breaks)->check(CLI::IsMember(names));
   app.footer("Exit code: 0 all seeds held, 1 a promise broke, 2 wrong usage.");

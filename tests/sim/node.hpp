@@ -1,5 +1,5 @@
-// One machine of the simulated cluster: at most one process at a time, which is a control plane and
-// a region. Each start is a new incarnation.
+// One machine of the simulated cluster: at most one process at a time. Each start is a new
+// incarnation; a process that lost its place goes on as the next one, with the sockets it has.
 #pragma once
 
 #include <deque>
@@ -9,28 +9,33 @@
 #include <string>
 #include <vector>
 
-#include "runtime/control/control_plane.hpp"
-#include "sim/network.hpp"
-#include "sim/region.hpp"
+#include "sim/process.hpp"
 
 namespace shardbus::sim {
+
+// A graceful exit, step by step.
+enum class Exit : std::uint8_t { none, leaving, others_part, parting };
 
 struct Node {
   int machine = 0;
   std::string name;
-  std::uint64_t life = 0;
+  std::uint64_t life = 0;  // grows with each incarnation
+  std::uint64_t starts = 0;
   NodeInfo info;
-  std::unique_ptr<control::ControlPlane> plane;  // empty: no process
-  std::unique_ptr<Region> region;
-  std::vector<HostedType> hosts;
+  std::unique_ptr<SimWire> wire;
+  std::unique_ptr<Process> process;   // empty: none runs
+  std::vector<HostedType> hosts;      // that it announces
   std::map<NodeKey, Time> connected;  // and since when it hears their gossip
   bool paused = false;
-  bool leaving = false;
+  Exit exit = Exit::none;
+  Time exit_until{};
   std::deque<std::function<void()>> inbox;  // what arrives while it is paused
   Time wake_at = kNever;
 
-  [[nodiscard]] bool running() const { return plane != nullptr; }
+  [[nodiscard]] bool running() const { return process != nullptr; }
   [[nodiscard]] bool awake() const { return running() && !paused; }
+  [[nodiscard]] control::ControlPlane& control() const { return process->control; }
+  [[nodiscard]] runtime::DataPlane& data() const { return process->data; }
 };
 
 }  // namespace shardbus::sim

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 
@@ -14,7 +13,7 @@ namespace shardbus::sim {
 struct ScenarioOptions {
   std::uint64_t seed = 1;
   int machines = 0;        // 0: 3 to 7, from the seed
-  std::string break_name;  // empty, or one of break_names()
+  std::string break_name;  // empty, or one of breaks.hpp
   bool hash_trace = false;
   std::function<void(const std::string& line)> trace;
 };
@@ -23,14 +22,15 @@ struct ScenarioResult {
   std::optional<std::string> broken;  // what broke, with the states of all nodes below it
   std::uint64_t events = 0;
   std::uint64_t faults = 0;
+  std::uint64_t messages = 0;  // sent by callers
+  std::uint64_t handled = 0;
+  std::uint64_t answered = 0;  // asks that got a reply
   std::uint64_t overlaps = 0;  // of owners, in runs with partitions
   Duration longest_overlap{};
   Duration settled_after{};  // from healing
   std::uint64_t trace_hash = 0;
   int machines = 0;
 };
-
-const std::map<std::string, std::string>& break_names();  // name -> what it breaks
 
 ScenarioResult run_scenario(const ScenarioOptions& options);
 

@@ -6,9 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "sim/breaks.hpp"
 #include "sim/checker.hpp"
+#include "sim/ledger.hpp"
 #include "sim/network.hpp"
 #include "sim/node.hpp"
+#include "sim/wires.hpp"
+#include "sim/workload.hpp"
 
 namespace shardbus::sim {
 
@@ -17,14 +21,15 @@ struct WorldConfig {
   int machines = 3;
   std::vector<HostedType> types;
   bool overlap_allowed = false;
-  bool break_repeat_lower_term = false;
-  bool break_generation_unchecked = false;
-  bool break_answer_unchecked = false;
+  bool lossless = false;  // nothing will be done to it that may lose a message
+  WorkloadConfig workload;
+  runtime::DataConfig data;  // limits and times
+  Breaks breaks;
   bool hash_trace = false;                             // costs a text per output
   std::function<void(const std::string& line)> trace;  // empty: no trace
 };
 
-class World {
+class World : private WireEvents {
  public:
   explicit World(WorldConfig config);
 
@@ -36,13 +41,16 @@ class World {
   void leave(int machine);
   void down(int at, int machine);    // an operator at `at` declares the member of `machine` dead
   void refuse(int at, int machine);  // `at` finds the port of the last life of `machine` closed
-  void host(int machine, std::vector<HostedType> types);
+  void host(int machine, std::vector<HostedType> types);  // announces these only
   void block(int from, int to);
   void unblock(int from, int to);
   void clog(int from, int to);
   void release(int from, int to);
-  void heal();  // all blocks and clogs
-  void reset_link(int a, int b) { network_.reset(a, b); }
+  void heal();  // all blocks and clogs, and no frame is garbled any more
+  void reset_link(int a, int b) { wires_.reset(a, b); }
+  void garble(int from, int to, Garble how) { wires_.garble(from, to, how); }
+  void quiet() { workload_.quiet(); }  // callers send nothing more
+  void ask_everything();               // from every node
 
   void after(Duration delay, std::function<void()> what) { events_.after(delay, std::move(what)); }
   // Returns false once an invariant broke.
@@ -51,50 +59,85 @@ class World {
 
   [[nodiscard]] Time now() const { return events_.now(); }
   [[nodiscard]] Node& node(int machine) { return nodes_[static_cast<std::size_t>(machine)]; }
+  [[nodiscard]] const Node& node(int machine) const {
+    return nodes_[static_cast<std::size_t>(machine)];
+  }
   [[nodiscard]] int machines() const { return static_cast<int>(nodes_.size()); }
   [[nodiscard]] bool anybody_in_cluster() const;
+  // Where nothing may be lost: somebody else stays who can take over all that `machine` has.
+  [[nodiscard]] bool can_spare(int machine) const;
   // Why the cluster is not in a settled state; empty if it is: all machines run and are up in one
-  // counted set, all tables are equal, and every shard of every type has its owner.
+  // counted set, all tables are equal, every shard of every type has its owner, and every node has
+  // an open route to it.
   [[nodiscard]] std::string unsettled() const;
   [[nodiscard]] const std::optional<std::string>& broken() const { return broken_; }
   [[nodiscard]] Network& network() { return network_; }
   [[nodiscard]] Random& random() { return random_; }
   [[nodiscard]] Checker& checker() { return checker_; }
+  [[nodiscard]] const Ledger& ledger() const { return ledger_; }
   [[nodiscard]] std::uint64_t events() const { return events_.count(); }
   [[nodiscard]] std::uint64_t trace_hash() const { return trace_hash_; }
   [[nodiscard]] std::string state_text() const;
   [[nodiscard]] std::string readable(const std::string& text) const;
 
  private:
-  void act(Node& node, const std::function<void()>& what);
-  void pump(Node& node);
-  bool carry_out(Node& node, control::ControlOutput& output);
-  void region_outputs(Node& node);
-  void publish(const Node& node, const ControlMessage& message);
-  void send(const Node& node, NodeKey to, Channel channel, std::string bytes);
-  void deliver(int from, int to, Channel channel, const std::string& bytes);
-  void deliver_gossip(Node& node, NodeKey from, const std::string& bytes);
-  void connect(Node& node, const NodeInfo& to);
-  void prove_death(Node& at, NodeKey dead, int machine);
-  void stop(Node& node, const char* why);
-  void schedule_wake(Node& node);
-  void look_for_seeds(int machine, std::uint64_t life);
-  void fail(const std::string& what);
-  void trace(const Node& node, const std::string& line);
-  [[nodiscard]] int machine_of(NodeKey key) const { return lives_.at(key).machine; }
-
+  enum class Side : std::uint8_t { control, data };
   struct Life {
     int machine = 0;
     std::string label;
   };
+
+  // --- world_process.cpp: what one process does, as NodeCore and ControlLoop do it ---
+  void begin_life(Node& node, bool bootstrap);
+  void renew(Node& node);
+  void stop(Node& node, const char* why);
+  void act(Node& node, Side side, const std::function<void()>& what);
+  void run(Node& node, Side side, const std::function<void()>& what);
+  bool pump(Node& node);
+  bool hand_over(Node& node);
+  void step_exit(Node& node);
+  void check(Node& node);
+  void schedule_wake(Node& node);
+
+  // --- world_outputs.cpp: what a control plane wants done ---
+  void carry_out(Node& node, control::ControlOutput& output);
+  void tell_region(Node& node, const ControlMessage& command);
+  void forge(const Node& node, const ControlMessage& command);
+  void connect(Node& node, const NodeInfo& to);
+  void disconnect(Node& node, const control::DisconnectNode& output);
+  void publish(const Node& node, const ControlMessage& message);
+  void deliver_gossip(int from, int to, const std::string& bytes);
+  void probe(Node& at, NodeKey node);
+  void look_for_seeds(int machine, std::uint64_t starts);
+
+  // --- WireEvents ---
+  [[nodiscard]] Port port(int machine) const override;
+  void on_connected(int machine, NodeKey peer) override;
+  void on_disconnected(int machine, NodeKey peer) override;
+  void on_link_frame(int machine, NodeKey peer, std::string frame) override;
+  void on_peer_frame(int machine, std::uint32_t connection, std::string frame) override;
+
+  [[nodiscard]] std::string unsettled_owners(const AllocationTable& table) const;
+  LedgerConfig ledger_config();
+  [[nodiscard]] bool is_up(const Node& node) const;
+  void call_later(int machine);
+  void fail(const std::string& what);
+  void trace(const Node& node, const std::string& line);
+  void trace_frame(const Node& node, const std::string& from, const std::string& frame);
+  [[nodiscard]] int machine_of(NodeKey key) const { return lives_.at(key).machine; }
 
   WorldConfig config_;
   std::map<NodeKey, Life> lives_;
   Random random_;
   Events events_;
   Network network_;
+  Wires wires_;
   Checker checker_;
+  Ledger ledger_;
+  Workload workload_;
   std::vector<Node> nodes_;
+  bool lost_place_ = false;  // of the process that is pumped
+  std::uint64_t checks_ = 0;
   std::optional<std::string> broken_;
   std::uint64_t trace_hash_;
 };

@@ -66,9 +66,7 @@ class DataPlane {
   // Ends a `connect`: of a node that may come again; of one that left in good order; of a dead one.
   void let_go(NodeKey node) { links_.let_go(node); }
   void part_from(NodeKey node) { dispatch_.on_departing(node); }
-  void bury(NodeKey node) {
-    dispatch_.on_gone(node, "the owner's node died");
-  }
+  void bury(NodeKey node) { dispatch_.on_gone(node, "the owner's node died"); }
   // Counts and logs a tell that was refused after its caller had gone on.
   void report_tell(Errc outcome, const Outgoing& message);
 
