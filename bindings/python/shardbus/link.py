@@ -11,6 +11,7 @@ from typing import Callable, Union
 
 import zmq
 
+from . import addresses
 from .dealer import Dealer
 from .error_table import Stopped, Unreachable
 from .owners import Owners
@@ -28,6 +29,7 @@ class Link(threading.Thread):
     """
 
     def __init__(self, session: Union[Session, Owners]):
+        addresses.check(session.settings.addresses)  # here, where the caller sees it
         super().__init__(name="shardbus-link", daemon=True)
         self.session = session
         self._settled = threading.Event()

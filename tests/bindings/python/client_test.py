@@ -245,3 +245,24 @@ def test_a_refused_address_is_passed_over_at_once():
         with shardbus.connect(["tcp://127.0.0.1:1", broker.address]) as bus:
             assert bus.entity("counter", "c").ask("get") == 0
         assert time.monotonic() - begin < 2
+
+
+@pytest.mark.parametrize("address, wrong", [
+    ("127.0.0.1:7400", "does not start with tcp://"), ("tcp://127.0.0.1", "no host or no port"),
+    ("tcp://:7400", "no host or no port"), ("tcp://a b:7400", "host that cannot be one"),
+    ("tcp://127.0.0.1:x", "not a number"), ("tcp://127.0.0.1:70000", "not a number"),
+    ("tcp://127.0.0.1:0", "not a number")])
+def test_what_is_no_address_is_named_before_anything_is_opened(address, wrong):
+    threads = threading.active_count()
+    for start in (shardbus.connect, lambda given: shardbus.connect(given, route="owners"),
+                  lambda given: shardbus.connect(["tcp://127.0.0.1:7400", given])):
+        with pytest.raises(shardbus.BadAddress) as caught:
+            start(address)
+        assert wrong in caught.value.text and address in caught.value.text
+        assert "write tcp://HOST:PORT" in caught.value.text
+    assert threading.active_count() == threads
+
+
+def test_no_address_at_all_is_an_error_too():
+    with pytest.raises(shardbus.BadAddress):
+        shardbus.connect([])
