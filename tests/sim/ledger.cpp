@@ -167,6 +167,11 @@ void Ledger::handled(NodeKey at, Generation generation, const Ticket& ticket, st
   }
 }
 
+void Ledger::forget_rights() {
+  for (auto& [entity, record] : entities_) record.right = {};
+  for (auto& [name, flow] : flows_) flow.last_right = {};
+}
+
 void Ledger::check_order(NodeKey at, Generation generation, const Ticket& ticket, Flow& flow) {
   const bool late = ticket.number < flow.last;
   const bool cut_off = config_.overlap_allowed && generation < flow.last_right;

@@ -69,6 +69,8 @@ class Ledger {
 
   // --- entities ---
   void handled(NodeKey at, Generation generation, const Ticket& ticket, std::uint64_t count);
+  // A new cluster is made: its terms begin anew, and its rights do not compare with older ones.
+  void forget_rights();
 
   // Why not everything that was sent has come to its end; empty if it has.
   [[nodiscard]] std::string unfinished() const;

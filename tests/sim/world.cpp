@@ -77,6 +77,7 @@ void World::start(int machine, bool bootstrap) {
   ++node.starts;
   node.paused = false;
   node.wake_at = kNever;
+  if (bootstrap) ledger_.forget_rights();
   begin_life(node, bootstrap);
   trace(node, bootstrap ? "start bootstrap" : "start");
   run(node, Side::data, [&] {
