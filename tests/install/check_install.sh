@@ -32,5 +32,15 @@ build_with_pkg_config() {
   LD_LIBRARY_PATH=$(pkg-config --variable=libdir shardbus) "$work/consumer"
 }
 
+# As a user would: no LD_LIBRARY_PATH, and from a prefix that the build did not know.
+run_programs() {
+  local program
+  for program in shardbusd shardbusctl; do
+    [[ -x $prefix/bin/$program ]] || continue  # built without the tools
+    env -u LD_LIBRARY_PATH "$prefix/bin/$program" --version
+  done
+}
+
 cmake --install "$build" --prefix "$prefix" >/dev/null
+run_programs
 "build_with_$way"

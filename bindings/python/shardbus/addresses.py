@@ -1,4 +1,4 @@
-"""Addresses of nodes, looked at before anything is opened: the texts are those of the C++ library."""
+"""Checks addresses of nodes before anything is opened, with the texts of the C++ library."""
 
 from __future__ import annotations
 
