@@ -21,6 +21,17 @@ constexpr Duration kNet = std::chrono::milliseconds(50);
 constexpr std::size_t kInputsMax = 65536;
 constexpr std::size_t kAdminMax = 1024;
 
+// What the person who started a refused node can do about it.
+std::string way_out(const control::Event& event) {
+  if (event.name == "join.refused") {
+    if (event.text.starts_with("duplicate_node")) return "; choose another --name for this node";
+    if (event.text.starts_with("cluster_mismatch")) return "; set --cluster to that of the seeds";
+  }
+  if (event.name == "join.two_clusters")
+    return "; give every node the same seeds, as only the first of them may found a cluster";
+  return "";
+}
+
 LogLevel level_of(control::Severity severity) {
   return static_cast<LogLevel>(static_cast<int>(severity));
 }
@@ -257,9 +268,7 @@ void ControlLoop::ask_seeds() {
   if (seeds_.empty() || (plane_ != nullptr && plane_->cluster_id() != 0)) return;
   std::string who;
   wire::encode_empty(who, wire::Kind::who);
-  std::string unanswered;
   for (Seed& seed : seeds_) {
-    if (!seed.answered) unanswered += (unanswered.empty() ? "" : ",") + seed.address;
     if (seed.next_who > transport::now()) continue;
     seed.next_who = transport::now() + kSeedRetry;
     if (transport::now() - seed.alive >= kSeedPatience) {
@@ -272,9 +281,26 @@ void ControlLoop::ask_seeds() {
   }
   if (transport::now() < next_seed_report_) return;
   next_seed_report_ = transport::now() + kSeedReport;
-  tell(LogLevel::warn, "join.waiting",
-       unanswered.empty() ? "seeds answer, but none is in a cluster yet"
-                          : "no answer from seeds " + unanswered + "; trying on");
+  report_waiting();
+}
+
+void ControlLoop::report_waiting() {
+  std::string unanswered;
+  for (const Seed& seed : seeds_) {
+    if (!seed.answered) unanswered += (unanswered.empty() ? "" : ",") + seed.address;
+  }
+  // Why it waits has been said then, and more exactly.
+  if (std::exchange(refused_, false) && unanswered.empty()) return;
+  std::string text = "no answer from seeds " + unanswered + "; trying on";
+  if (unanswered.empty()) {
+    text = plane_ == nullptr ? "seeds answer, but none is in a cluster yet"
+                             : "a seed is in a cluster, which has not taken this node in yet";
+  }
+  if (plane_ == nullptr && !options_.may_bootstrap) {
+    text +=
+        "; only the first seed of the list, " + options_.seeds.front() + ", may found the cluster";
+  }
+  tell(LogLevel::warn, "join.waiting", text);
 }
 
 void ControlLoop::read_seeds() {
@@ -297,9 +323,11 @@ void ControlLoop::read_seeds() {
         continue;
       }
       if (here.cluster != options_.control.cluster) {
+        refused_ = true;
         tell(LogLevel::error, "join.cluster_mismatch",
              "seed=" + seed.address + " cluster_there=" + here.cluster +
-                 " cluster_here=" + options_.control.cluster);
+                 " cluster_here=" + options_.control.cluster +
+                 "; set --cluster to that of the seeds, or --seeds to nodes of this cluster");
         continue;
       }
       if (plane_ == nullptr && here.cluster_id != 0) begin_control(false);
@@ -331,6 +359,7 @@ void ControlLoop::carry_out() {
   }
   if (plane_->cluster_id() != told_cluster_) {
     told_cluster_ = plane_->cluster_id();
+    if (told_cluster_ != 0) was_member_ = true;
     link_.run([id = told_cluster_](DataPlane& plane) { plane.set_cluster_id(id); });
   }
 }
@@ -387,7 +416,8 @@ void ControlLoop::carry_out(const control::TableChanged& output) {
 }
 
 void ControlLoop::carry_out(const control::Event& output) {
-  tell(level_of(output.severity), output.name, output.text);
+  refused_ = refused_ || output.name == "join.refused";
+  tell(level_of(output.severity), output.name, output.text + way_out(output));
 }
 
 void ControlLoop::carry_out(const control::LeaveDone& output) {
@@ -450,7 +480,10 @@ void ControlLoop::report_placement() {
 }
 
 void ControlLoop::tell(LogLevel level, std::string_view event, const std::string& text) {
-  log_.write(level, event, text);
+  // Joining is tried again and again, by this node and by those that it has to refuse.
+  if (level < LogLevel::warn || !event.starts_with("join.")) return log_.write(level, event, text);
+  const auto shown = repeats_.pass(transport::now(), std::string(event), text);
+  if (shown) log_.write(level, event, *shown);
 }
 
 }  // namespace shardbus::runtime

@@ -22,6 +22,7 @@
 #include "runtime/data/ports.hpp"
 #include "runtime/node/link.hpp"
 #include "runtime/node/readiness.hpp"
+#include "runtime/node/repeats.hpp"
 #include "transport/gossip_sockets.hpp"
 #include "transport/probe.hpp"
 
@@ -49,6 +50,8 @@ class ControlLoop final : public DataListener {
   void leave();
   // Waits until that is done; false if `until` came first.
   bool wait_left(Time until);
+  // Whether this node was ever a member of a cluster.
+  [[nodiscard]] bool was_member() const { return was_member_; }
 
   // --- DataListener, from within passes ---
   void on_control(NodeKey from, ControlMessage message) override;
@@ -105,6 +108,7 @@ class ControlLoop final : public DataListener {
   void open_seeds();
   void open_seed(const std::string& address);
   void ask_seeds();
+  void report_waiting();
   void read_seeds();
   void decide_bootstrap();
   void begin_control(bool bootstrap);
@@ -130,6 +134,8 @@ class ControlLoop final : public DataListener {
   std::vector<Seed> seeds_;
   Time started_{};
   Time next_seed_report_{};
+  bool refused_ = false;  // since the last report on the seeds
+  Repeats repeats_;
   std::vector<HostedType> hosts_;
   std::uint64_t told_cluster_ = 0;
   std::string rejoin_reason_;
@@ -140,6 +146,7 @@ class ControlLoop final : public DataListener {
   std::size_t admin_waiting_ = 0;  // of them; guarded by mutex_
   std::set<NodeKey> traffic_;      // guarded by mutex_
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> was_member_{false};
   std::condition_variable left_signal_;
   bool left_ = false;  // guarded by mutex_
   std::thread thread_;

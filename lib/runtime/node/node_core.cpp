@@ -249,6 +249,7 @@ void NodeCore::part(Time until) {
   link_->run_and_wait([](DataPlane& plane) { plane.links().say_goodbye(); });
   const bool answered = wait_until(until, [](DataPlane& plane) { return plane.links().parted(); });
   if (heard && answered) return;
+  if (!control_->was_member()) return;  // nobody relied on it
   log_.write(LogLevel::warn, "membership.left_unheard",
              heard ? "a node did not answer our goodbye in time"
                    : "a node did not say goodbye in time; asks through this one may end late");
