@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace shardbusd {
 namespace {
@@ -22,9 +24,61 @@ class Echo final : public shardbus::Entity {
   void handle(Delivery& delivery) override { answer(delivery, delivery.payload); }
 };
 
+std::string_view type_name(const msgpack::object& value) {
+  switch (value.type) {
+    case msgpack::type::NIL:
+      return "nil";
+    case msgpack::type::BOOLEAN:
+      return "a boolean";
+    case msgpack::type::POSITIVE_INTEGER:
+    case msgpack::type::NEGATIVE_INTEGER:
+      return "an integer";
+    case msgpack::type::FLOAT32:
+    case msgpack::type::FLOAT64:
+      return "a float";
+    case msgpack::type::STR:
+      return "a string";
+    case msgpack::type::BIN:
+      return "binary";
+    case msgpack::type::ARRAY:
+      return "an array";
+    case msgpack::type::MAP:
+      return "a map";
+    default:
+      return "an extension";
+  }
+}
+
+const msgpack::object* find_key(const msgpack::object& map, std::string_view key) {
+  for (std::uint32_t i = 0; i < map.via.map.size; ++i) {
+    const msgpack::object_kv& entry = map.via.map.ptr[i];
+    if (entry.key.type == msgpack::type::STR &&
+        std::string_view(entry.key.via.str.ptr, entry.key.via.str.size) == key)
+      return &entry.val;
+  }
+  return nullptr;
+}
+
+// By hand, as MSGPACK_DEFINE_MAP takes a map without the key for one with a zero, and names neither
+// the key nor the type when the value does not fit.
 struct Add {
   std::uint64_t amount = 0;
-  MSGPACK_DEFINE_MAP(amount)
+
+  void msgpack_unpack(const msgpack::object& payload) {
+    if (payload.type != msgpack::type::MAP) wrong("the payload is ", type_name(payload));
+    const msgpack::object* value = find_key(payload, "amount");
+    if (value == nullptr) wrong("the key \"amount\" is missing", "");
+    if (value->type == msgpack::type::NEGATIVE_INTEGER) wrong("\"amount\" is negative", "");
+    if (value->type != msgpack::type::POSITIVE_INTEGER) wrong("\"amount\" is ", type_name(*value));
+    amount = value->via.u64;
+  }
+
+ private:
+  // Becomes the text of decode_failed.
+  [[noreturn]] static void wrong(std::string_view what, std::string_view type) {
+    throw std::invalid_argument(std::string(what) + std::string(type) +
+                                "; add takes {\"amount\": n} with an integer n from 0 to 2^64-1");
+  }
 };
 struct Get {};
 struct Reset {};

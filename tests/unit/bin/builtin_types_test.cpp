@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,11 +33,13 @@ class Recorder final : public shardbus::Messenger {
   Status answer(const shardbus::ReplyAddress&, const ReplyView& reply) override {
     error = reply.error;
     payload = std::string(reply.payload);
+    text = std::string(reply.text);
     return {};
   }
 
   std::optional<Errc> error;
   std::string payload;
+  std::string text;
 };
 
 class BuiltinTypesTest : public testing::Test {
@@ -88,6 +91,22 @@ TEST_F(BuiltinTypesTest, CounterAddsGetsAndResets) {
                 "\xa3"
                 "abc"),
             "decode_failed");
+}
+
+TEST_F(BuiltinTypesTest, CounterRefusesWhatIsNoAmount) {
+  const auto counter = make(counter_type());
+  using Map = std::map<std::string, int>;
+  EXPECT_EQ(ask(*counter, "add", std::string(shardbus::pack(Map{{"amont", 3}}))), "decode_failed");
+  EXPECT_EQ(recorder_->text,
+            "the key \"amount\" is missing; add takes {\"amount\": n} with an "
+            "integer n from 0 to 2^64-1");
+  EXPECT_EQ(ask(*counter, "add", std::string(shardbus::pack(Map{{"amount", -3}}))),
+            "decode_failed");
+  EXPECT_THAT(recorder_->text, testing::StartsWith("\"amount\" is negative"));
+  EXPECT_EQ(ask(*counter, "add", std::string(shardbus::pack(std::string("3")))), "decode_failed");
+  EXPECT_THAT(recorder_->text, testing::StartsWith("the payload is a string"));
+  EXPECT_EQ(ask(*counter, "add", std::string(shardbus::pack(Map{{"amount", 3}, {"more", 1}}))),
+            number(3));
 }
 
 TEST_F(BuiltinTypesTest, ACounterTakesItsTotalAlong) {
