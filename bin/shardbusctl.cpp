@@ -1,10 +1,15 @@
 // shardbusctl: looks at a cluster, calls entities, measures. bin/README.md is its manual.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <map>
 #include <shardbus/version.hpp>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "common/nearest.hpp"
 #include "ctl/bench/bench.hpp"
 #include "ctl/commands.hpp"
 #include "ctl/session.hpp"
@@ -37,6 +42,45 @@ void add_globals(CLI::App& app, Globals& globals) {
   app.set_version_flag("--version", std::string("shardbusctl ") + shardbus::kVersion);
 }
 
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string near = shardbus_tools::nearest(word, candidates);
+  return near.empty() ? "" : "; did you mean " + near + "?";
+}
+
+// A hint about the first word that neither the program nor its command knows, if it is near one
+// that they do. The parser says only that something was not expected, or is missing.
+std::string hint_for(const CLI::App& program, const std::vector<std::string>& words) {
+  const CLI::App* command = &program;
+  std::map<std::string, bool> takes_value;  // of each flag that may stand here
+  std::vector<std::string> flags;
+  const auto add_flags = [&](const CLI::App& app) {
+    for (const CLI::Option* option : app.get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        flags.push_back("--" + name);
+        takes_value["--" + name] = option->get_items_expected_max() > 0;
+      }
+    }
+  };
+  add_flags(program);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].starts_with("--")) {
+      const std::string name = words[i].substr(0, words[i].find('='));
+      const auto known = takes_value.find(name);
+      if (known == takes_value.end()) return did_you_mean(name, flags);
+      if (known->second && name == words[i]) ++i;
+      continue;
+    }
+    std::vector<std::string> commands;
+    for (const CLI::App* one : command->get_subcommands({})) commands.push_back(one->get_name());
+    if (commands.empty()) continue;  // an argument of the command
+    if (std::ranges::find(commands, words[i]) == commands.end())
+      return did_you_mean(words[i], commands);
+    command = command->get_subcommand(words[i]);
+    add_flags(*command);
+  }
+  return "";
+}
+
 int run(int count, char** arguments) {
   CLI::App app("shardbusctl: looks at a shardbus cluster, calls its entities, and measures it",
                "shardbusctl");
@@ -51,7 +95,8 @@ int run(int count, char** arguments) {
     return static_cast<int>(Exit::ok);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    print_failure({Exit::usage, std::string(error.what()) + "; see shardbusctl --help", {}},
+    const std::string hint = hint_for(app, {arguments + 1, arguments + count});
+    print_failure({Exit::usage, error.what() + hint + "; see shardbusctl --help", {}},
                   globals.json);
     return static_cast<int>(Exit::usage);
   } catch (const Failure& failure) {

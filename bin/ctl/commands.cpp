@@ -143,16 +143,44 @@ void add_ask(CLI::App& app, const Globals& globals) {
   });
 }
 
+// What a person loses by removing a node that lives.
+std::string cost_of_removing(Session& session, const std::string& node) {
+  constexpr milliseconds kPatience{1000};
+  std::string entities = "its entities";
+  const auto payload = json_to_msgpack("null");
+  if (const auto status = session.try_ask({kNodeType, node, "status", *payload}, kPatience)) {
+    entities = "its " + cell(status->value("entities", Json())) + " entities (in " +
+               cell(status->value("shards_owned", Json())) + " shards)";
+  }
+  return node + " is reachable: " + entities +
+         " would lose their state and the asks that they work on; stop it with SIGTERM, which "
+         "hands "
+         "them over, or repeat with --force. A node that has just died is seen as unreachable in "
+         "a few seconds: see `shardbusctl members`";
+}
+
+// `down` is for a node that nobody can ask any more; one that can be asked should leave by itself.
+void refuse_living(Session& session, const std::string& node) {
+  for (const Json& one : session.ask_node("", "members", nullptr)) {
+    if (one.value("name", "") == node && one.value("reachable", false))
+      fail(Exit::failed, cost_of_removing(session, node));
+  }
+}
+
 void add_down(CLI::App& app, const Globals& globals) {
   struct Arguments {
     std::string node;
+    bool force = false;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App& command =
       add_command(app, "down", "Remove a node that is gone for good; its shards are re-homed.");
   command.add_option("NODE", arguments->node, "Name of the node.")->required();
+  command.add_flag("--force", arguments->force)
+      ->description("Also a node that is reachable; the state of its entities is lost.");
   on_parsed(command, arguments, [&globals](const Arguments& given) {
     Session session(globals);
+    if (!given.force) refuse_living(session, given.node);
     (void)session.ask_node("", "down", {{"node", given.node}});
     print(globals, {{"down", given.node}},
           [&](const Json&) { return given.node + " is marked down\n"; });
@@ -164,8 +192,8 @@ struct WaitArguments {
   std::vector<std::string> types;
 };
 
-// Gives an empty text once all that was asked for is true on every member.
-std::string what_is_missing(Session& session, const WaitArguments& wanted) {
+// Gives an empty text, and in `count` the members, once all that was asked for is true on each.
+std::string what_is_missing(Session& session, const WaitArguments& wanted, std::size_t& count) {
   const Json members = session.ask_node("", "members", nullptr);
   std::vector<std::string> up;
   for (const Json& one : members) {
@@ -175,6 +203,7 @@ std::string what_is_missing(Session& session, const WaitArguments& wanted) {
   if (up.size() < wanted.members || up.size() != members.size())
     return std::to_string(up.size()) + " of " +
            std::to_string(std::max(wanted.members, members.size())) + " members are up";
+  count = up.size();
   for (const std::string& name : up) {
     const Json status = session.ask_node(name, "status", nullptr);
     if (!status.value("ready", false))
@@ -206,13 +235,18 @@ void add_wait(CLI::App& app, const Globals& globals) {
     constexpr milliseconds kBetweenLooks{25};
     const auto deadline = std::chrono::steady_clock::now() + globals.timeout;
     std::string missing;
+    std::size_t count = 0;
     while (std::chrono::steady_clock::now() < deadline) {
       try {
         Session session(globals);
-        for (; !(missing = what_is_missing(session, wanted)).empty() &&
+        for (; !(missing = what_is_missing(session, wanted, count)).empty() &&
                std::chrono::steady_clock::now() < deadline;)
           std::this_thread::sleep_for(kBetweenLooks);
-        if (missing.empty()) return;
+        if (missing.empty()) {
+          print(globals, {{"ready", true}, {"members", count}},
+                [&](const Json&) { return "ready members=" + std::to_string(count) + "\n"; });
+          return;
+        }
       } catch (const Failure& failure) {
         missing = failure.text;  // A node that starts or dies is what waiting is for.
         std::this_thread::sleep_for(kBetweenLooks);

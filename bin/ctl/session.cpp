@@ -12,10 +12,10 @@ using shardbus::Status;
 Exit exit_of(const Status& status) {
   switch (status.code()) {
     case Errc::unreachable:
-    case Errc::bad_address:
     case Errc::cluster_mismatch:
     case Errc::version_mismatch:
       return Exit::unreachable;
+    case Errc::bad_address:  // what --node says is no address; nothing was tried
     case Errc::invalid_argument:
       return Exit::usage;
     default:
@@ -93,7 +93,12 @@ shardbus::Client Session::connect(const Globals& globals) {
 Json Session::ask_node(const std::string& node, std::string_view method, const Json& arguments) {
   const auto payload = json_to_msgpack(arguments.dump());
   if (!payload) fail(payload.error());
-  return ask({kNodeType, node, method, *payload}, globals_.timeout);
+  auto reply = try_ask({kNodeType, node, method, *payload}, globals_.timeout);
+  if (reply) return std::move(*reply);
+  // Who refuses knows the entity type only, which says nothing to a person.
+  if (reply.error().code() == Errc::no_such_node && !node.empty())
+    fail(Status(Errc::no_such_node, "no member has the name " + node));
+  fail(reply.error());
 }
 
 shardbus::Result<Json> Session::try_ask(const shardbus::Outgoing& message, milliseconds timeout) {

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
+#include "common/nearest.hpp"
 #include "daemon/config.hpp"
 #include "daemon/exit_codes.hpp"
 
@@ -72,7 +73,7 @@ std::string unknown_flag(const std::string& name) {
   std::vector<std::string> names = {"--config", "--ready-fd", "--print-config", "--check-config",
                                     "--json",   "--help",     "--version"};
   for (const Option& option : option_table()) names.push_back(flag_name(option));
-  const std::string near = nearest(name, names);
+  const std::string near = shardbus_tools::nearest(name, names);
   return near.empty() ? "no such flag; see shardbusd --help"
                       : "no such flag; did you mean " + near + "?";
 }

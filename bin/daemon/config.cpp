@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "common/nearest.hpp"
+
 namespace shardbusd {
 namespace {
 
@@ -19,7 +21,7 @@ bool belongs_to_others(std::string_view name) {
 std::string unknown_variable(const std::string& name) {
   std::vector<std::string> names;
   for (const Option& option : option_table()) names.push_back(environment_name(option));
-  const std::string near = nearest(name, names);
+  const std::string near = shardbus_tools::nearest(name, names);
   return near.empty() ? "no such option; see shardbusd --help"
                       : "no such option; did you mean " + near + "?";
 }

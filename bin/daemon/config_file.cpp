@@ -7,6 +7,7 @@
 #include <regex>
 #include <sstream>
 
+#include "common/nearest.hpp"
 #include "daemon/config.hpp"
 
 namespace shardbusd {
@@ -80,8 +81,8 @@ class FileReader {
       return unknown + "; '" + last + "' belongs " + place_of(elsewhere->key);
     std::vector<std::string> keys;
     for (const Option& option : option_table()) keys.emplace_back(option.key);
-    std::string near = nearest(key, keys);
-    if (near.empty()) near = nearest(last, keys);
+    std::string near = shardbus_tools::nearest(key, keys);
+    if (near.empty()) near = shardbus_tools::nearest(last, keys);
     return unknown + (near.empty() ? "; see shardbusd --help" : "; did you mean '" + near + "'?");
   }
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "common/duration.hpp"
+#include "common/nearest.hpp"
 
 namespace shardbusd {
 namespace {
@@ -196,7 +197,7 @@ std::string set(const Option& option, std::string_view text, Enum* value) {
   const auto found = std::ranges::find(option.choices, text);
   if (found == option.choices.end()) {
     const std::vector<std::string> names(option.choices.begin(), option.choices.end());
-    const std::string near = nearest(text, names);
+    const std::string near = shardbus_tools::nearest(text, names);
     return in_quotes(text) + " is not one of " + in_words(option.choices, ", ") +
            (near.empty() ? "" : "; did you mean \"" + near + "\"?");
   }
@@ -225,31 +226,6 @@ std::string set_list(const Option& option, const std::vector<std::string>& texts
   }
   *value = std::move(parts);
   return "";
-}
-
-// Optimal string alignment: swapped neighbours count as one slip, as they are one in typing.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before, above, row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    before = std::exchange(above, row);
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t slip = a[i - 1] == b[j - 1] ? 0 : 1;
-      row[j] = std::min({above[j] + 1, row[j - 1] + 1, above[j - 1] + slip});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-        row[j] = std::min(row[j], before[j - 2] + 1);
-    }
-  }
-  return row[b.size()];
-}
-
-std::string plain(std::string_view word) {
-  std::string text(word);
-  for (char& c : text) {
-    c = c == '-' || c == '.' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
-  return text;
 }
 
 std::string name_from_key(std::string_view prefix, std::string_view key, char between,
@@ -358,19 +334,6 @@ std::string to_toml(const Option& option, const DaemonOptions& options) {
 
 std::string in_quotes(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
-  std::string best;
-  std::size_t best_distance = std::max<std::size_t>(2, word.size() / 3) + 1;
-  for (const std::string& candidate : candidates) {
-    const std::size_t slips = distance(plain(word), plain(candidate));
-    if (slips < best_distance) {
-      best = candidate;
-      best_distance = slips;
-    }
-  }
-  return best;
 }
 
 }  // namespace shardbusd

@@ -62,7 +62,4 @@ std::string to_toml(const Option& option, const DaemonOptions& options);
 // A TOML (and JSON) string literal of `text`.
 std::string in_quotes(std::string_view text);
 
-// The candidate that `word` was probably meant to be; empty if none is near.
-std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
-
 }  // namespace shardbusd

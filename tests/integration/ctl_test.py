@@ -3,12 +3,14 @@
 import json
 import os
 import pty
+import signal
 import subprocess
 import threading
 
 import pytest
 
-from daemons import BIN, Daemon, ctl, ctl_json, environment
+from daemons import BIN, SOURCE, Daemon, ctl, ctl_json, environment
+from raw_peer import wait_until
 
 
 @pytest.fixture(name="cluster", scope="module")
@@ -42,6 +44,12 @@ def test_status_of_the_node_contacted_and_of_another(node):
     assert status["ready"] is True and status["members"] == 2 and status["up"] == 2
     assert ctl_json("status", "b", node=node)["node"] == "b"
     assert "coordinator" in ctl("status", node=node).stdout
+
+
+def test_the_operators_guide_explains_every_counter_of_status(node):
+    guide = (SOURCE / "bin/README.md").read_text()
+    for name in ctl_json("status", node=node)["counters"]:
+        assert f"`{name.removesuffix('_limit')}`" in guide, name
 
 
 def test_members(node):
@@ -111,6 +119,38 @@ def test_no_such_method(node):
     assert done.stderr.startswith("shardbusctl: error: no_such_method: explode")
 
 
+@pytest.mark.parametrize("payload, parts", [
+    ('{"amont": 3}', ['the key "amount" is missing', "add takes"]),
+    ('{"amount": "3"}', ['"amount" is a string', "integer"]),
+    ('{"amount": 1.5}', ['"amount" is a float']), ('{"amount": -1}', ['"amount" is negative']),
+    ("[3]", ["the payload is an array"])])
+def test_a_payload_that_does_not_fit_names_the_key_and_the_type(payload, parts, node):
+    done = ctl("ask", "counter", "misfit", "add", payload, node=node)
+    assert done.returncode == 4 and "decode_failed" in done.stderr and done.stdout == ""
+    assert all(part in done.stderr for part in parts), done.stderr
+    assert ctl_json("ask", "counter", "misfit", "get", node=node) == {"reply": 0}
+
+
+def test_no_such_node_names_it(node):
+    done = ctl("status", "zzz", node=node)
+    assert done.returncode == 1 and "zzz" in done.stderr and "$node" not in done.stderr
+
+
+@pytest.mark.parametrize("arguments, near", [
+    (["ak", "counter", "x", "get"], "ask"), (["--tiemout", "1s", "status"], "--timeout"),
+    (["--timeout", "1s", "statsu"], "status"), (["ask", "counter", "x", "get", "--jsn"], "--json"),
+    (["bench", "throughptu"], "throughput"), (["wait", "--member", "2"], "--members")])
+def test_what_is_mistyped_gets_a_suggestion(arguments, near, node):
+    done = ctl(*arguments, node=node)
+    assert done.returncode == 2 and f"did you mean {near}?" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:7400", "tcp://127.0.0.1", "http://a:1"])
+def test_what_is_no_address_is_wrong_usage(address):
+    done = ctl("status", node=address)
+    assert done.returncode == 2 and "write tcp://HOST:PORT" in done.stderr
+
+
 def test_no_such_type_names_the_way_out(node):
     done = ctl("ask", "nothing", "x", "get", node=node)
     assert done.returncode == 1
@@ -145,9 +185,50 @@ def test_wrong_usage_is_code_2_and_one_line(arguments, node):
     assert len(done.stderr.splitlines()) == 1 and done.stderr.startswith("shardbusctl: error: ")
 
 
+def test_wait_says_what_it_waited_for(node):
+    assert ctl("wait", "--members", "2", node=node).stdout == "ready members=2\n"
+    assert ctl_json("wait", node=node) == {"ready": True, "members": 2}
+
+
 def test_wait_runs_out_of_time_with_code_5(node):
     done = ctl("--timeout", "300ms", "wait", "--members", "3", node=node)
     assert done.returncode == 5 and "2 of 3 members are up" in done.stderr
+
+
+# --- down ----------------------------------------------------------------------------------------
+
+@pytest.fixture(name="pair")
+def fixture_pair():
+    # What is silent is removed by nobody but the operator.
+    bounds = ("--stable-after", "60s", "--death-proof", "off")
+    with Daemon("--name", "a", *bounds) as first:
+        first.ready()
+        with Daemon("--name", "b", "--seeds", first.address, *bounds) as second:
+            second.ready()
+            done = ctl("wait", "--members", "2", node=first.address)
+            assert done.returncode == 0, done.stderr
+            yield first, second
+
+
+def test_down_of_a_living_node_needs_force(pair):
+    node = pair[0].address
+    for name in ("a", "b"):
+        done = ctl("--json", "down", name, node=node)
+        error = json.loads(done.stderr)["error"]
+        assert done.returncode == error["exit_code"] == 1 and done.stdout == ""
+        assert f"{name} is reachable: its 0 entities" in error["text"]
+        assert "--force" in error["text"]
+    assert len(ctl_json("members", node=node)) == 2
+    assert ctl_json("down", "--force", "b", node=node) == {"down": "b"}
+
+
+def test_down_of_a_silent_node_does_not(pair):
+    first, second = pair
+    second.send(signal.SIGSTOP)
+    wait_until(lambda: any(not one["reachable"] for one in ctl_json("members", node=first.address)),
+               "b is unreachable")
+    done = ctl("down", "b", node=first.address)
+    assert (done.returncode, done.stdout) == (0, "b is marked down\n"), done.stderr
 
 
 # --- surroundings ------------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 
 #include "common/duration.hpp"
 #include "common/histogram.hpp"
+#include "common/nearest.hpp"
 #include "common/process.hpp"
 #include "ctl/exit_codes.hpp"
 #include "ctl/render.hpp"
@@ -42,6 +43,16 @@ TEST(DurationTest, NeedsANumberAndAUnit) {
 TEST(DurationTest, IsWrittenInItsLargestExactUnit) {
   for (const char* text : {"1ms", "999ms", "1s", "1500ms", "120s", "0ms"})
     EXPECT_EQ(shardbus_tools::format_duration(*parse_duration(text)), text);
+}
+
+TEST(NearestTest, FindsTheWordThatWasMeant) {
+  using shardbus_tools::nearest;
+  const std::vector<std::string> words{"status", "members", "--timeout", "log.level"};
+  EXPECT_EQ(nearest("statsu", words), "status");
+  EXPECT_EQ(nearest("--tiemout", words), "--timeout");
+  EXPECT_EQ(nearest("LOG_LEVEL", words), "log.level");
+  EXPECT_EQ(nearest("explode", words), "");
+  EXPECT_EQ(nearest("status", {}), "");
 }
 
 TEST(HistogramTest, QuantilesAreWithinThreePercentOfASortedList) {
