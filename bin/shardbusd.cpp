@@ -131,6 +131,8 @@ Exit serve(Node& node, Signals& signals, const Config& config) {
       ready ? options.leave_timeout : std::min(kLeaveBeforeReady, options.leave_timeout);
   const Exit end = leave(node, signals, options, deadline);
   node.stop();
+  if (!ready || end == Exit::ok)
+    options.node.log(shardbus::LogLevel::info, "daemon.stopped", "name=" + node.name());
   return ready ? end : Exit::ok;
 }
 
@@ -143,6 +145,11 @@ Exit run(Config& config, Signals& signals) {
   if (!node) return fail(exit_of(node.error()), node.error().message());
   options.node.log(shardbus::LogLevel::info, "daemon.started",
                    "name=" + node->name() + " listen=" + node->listen_address());
+  if (options.node.seeds.empty()) {
+    options.node.log(shardbus::LogLevel::info, "daemon.no_seeds",
+                     "founds a cluster of its own; give every node the same seeds to be able to "
+                     "restart this one");
+  }
   if (options.builtin_types) {
     if (const Status hosted = host_builtin_types(*node); !hosted)
       return fail(exit_of(hosted), "built-in entity types: " + hosted.message());
@@ -155,6 +162,12 @@ Exit refuse(const Config& config) {
   return Exit::usage;
 }
 
+// The start needs them, too; an address is tried only by binding it.
+Exit check_resources(const Config& config) {
+  const std::string missing = raise_descriptor_limit(config.options.node.sessions);
+  return missing.empty() ? Exit::ok : fail(Exit::resources, missing);
+}
+
 Exit main_with(const std::vector<std::string>& arguments, const Environment& environment) {
   Config config = load_config(arguments, environment);
   const Request& request = config.request;
@@ -162,7 +175,7 @@ Exit main_with(const std::vector<std::string>& arguments, const Environment& env
   if (request.action == Action::version)
     return say(std::string("shardbusd ") + shardbus::kVersion + "\n");
   if (!config.problems.empty()) return refuse(config);
-  if (request.action == Action::check_config) return Exit::ok;
+  if (request.action == Action::check_config) return check_resources(config);
   if (request.action == Action::print_config)
     return say(request.json ? print_config_json(config) : print_config(config));
   Signals signals;

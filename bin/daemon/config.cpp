@@ -41,6 +41,45 @@ void apply_source(const Source& source, Config& config) {
   }
 }
 
+// The strongest source of an option, for mistakes that only two options together make.
+std::string origin_of(const Config& config, std::string_view key) {
+  const auto found = std::ranges::find(option_table(), key, &Option::key);
+  return config.origins[static_cast<std::size_t>(found - option_table().begin())];
+}
+
+struct HostAndPort {
+  std::string_view host;
+  std::uint32_t port = 0;
+};
+
+// Of an address whose form was checked.
+HostAndPort split_address(std::string_view address) {
+  const std::size_t begin = address.find("//") + 2;
+  const std::size_t colon = address.rfind(':');
+  HostAndPort parts{address.substr(begin, colon - begin)};
+  for (const char digit : address.substr(colon + 1))
+    parts.port = parts.port * 10 + static_cast<std::uint32_t>(digit - '0');
+  return parts;
+}
+
+// What Node::start would refuse although each option by itself is right.
+void check_together(Config& config) {
+  const shardbus::NodeOptions& node = config.options.node;
+  const HostAndPort listen = split_address(node.listen);
+  const auto refuse = [&](const std::string& problem) {
+    config.problems.push_back(origin_of(config, "listen") + ": listen: " + problem);
+  };
+  const bool wildcard = listen.host == "0.0.0.0" || listen.host == "*" || listen.host == "[::]" ||
+                        listen.host == "::";
+  if (wildcard && node.advertise.empty())
+    refuse(in_quotes(node.listen) + " needs advertise: the host that others dial");
+  constexpr std::uint32_t kLastWithTwoAfter = 65533;
+  const bool follows = node.peer_listen.empty() || node.gossip_listen.empty();
+  if (follows && listen.port > kLastWithTwoAfter)
+    refuse("the ports after " + std::to_string(listen.port) +
+           " are for peer_listen and gossip_listen; choose one below 65534, or set both");
+}
+
 }  // namespace
 
 Source read_environment(const Environment& environment) {
@@ -66,6 +105,7 @@ Config load_config(const std::vector<std::string>& arguments, const Environment&
   apply_source(read_environment(environment), config);
   if (!config.request.file.empty()) apply_source(read_file(config.request.file), config);
   apply_source(flags, config);
+  check_together(config);
   return config;
 }
 

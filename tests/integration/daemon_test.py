@@ -62,6 +62,22 @@ def test_every_mistake_is_named_at_once_and_nothing_starts(tmp_path):
         assert len(found) == 7, done.stderr
 
 
+@pytest.mark.parametrize("arguments, part", [
+    (["--listen", "tcp://0.0.0.0:7400"], "needs advertise"),
+    (["--listen", "tcp://*:7400"], "needs advertise"),
+    (["--listen", "tcp://127.0.0.1:65534"], "choose one below 65534")])
+def test_check_config_refuses_what_the_start_refuses(arguments, part):
+    for more in ([], ["--check-config"]):
+        line = one_error(run_daemon(*arguments, *more), 2)
+        assert "flag --listen: listen: " in line and part in line
+    assert run_daemon("--check-config", "--advertise", "node1", "--listen",
+                      "tcp://0.0.0.0:7400").returncode == 0
+
+
+def test_check_config_counts_descriptors_as_the_start_does():
+    one_error(run_daemon("--check-config", preexec_fn=limit_descriptors(2000)), 4)
+
+
 def test_help_and_version():
     assert "Exit codes:" in run_daemon("--help").stdout
     assert run_daemon("--version").stdout.startswith("shardbusd 0.")
@@ -133,6 +149,63 @@ def test_log_lines_are_json_if_asked_for():
         assert daemon.wait() == 0
         events = [json.loads(line)["event"] for line in daemon.log().splitlines()]
         assert "daemon.started" in events and "daemon.signal" in events
+
+
+# --- seeds -------------------------------------------------------------------------------------
+
+def test_the_first_seed_is_killed_and_started_again_with_the_same_command():
+    addresses = [f"tcp://127.0.0.1:{free_port()}" for _ in range(3)]
+    variables = environment(SHARDBUS_SEEDS=",".join(addresses))
+    a, b, c = (Daemon("--name", name, listen=address, env=variables)
+               for name, address in zip("abc", addresses))
+    with a, b, c:
+        a.ready()
+        assert ctl("wait", "--members", "3", node=addresses[0]).returncode == 0
+        cluster = ctl_json("status", node=addresses[0])["cluster_id"]
+        a.send(signal.SIGKILL)
+        a.wait()
+        with Daemon("--name", "a", listen=addresses[0], env=variables) as again:
+            again.ready()
+            done = ctl("--timeout", "20s", "wait", "--members", "3", node=addresses[1])
+            assert done.returncode == 0, done.stderr
+            assert ctl_json("status", node=addresses[0])["cluster_id"] == cluster
+
+
+def test_a_node_without_seeds_says_what_that_means_and_the_last_line_is_stopped():
+    with Daemon() as daemon:
+        daemon.ready()
+        daemon.send(signal.SIGTERM)
+        assert daemon.wait() == 0
+        assert "daemon.no_seeds founds a cluster of its own" in daemon.log()
+        assert " daemon.stopped " in daemon.log().splitlines()[-1]
+
+
+@pytest.mark.parametrize("name, cluster, event, way_out", [
+    ("first", "c", "join.refused", "choose another --name"),
+    ("other", "d", "join.cluster_mismatch", "set --cluster")])
+def test_a_refused_node_says_why_once_and_what_to_do(name, cluster, event, way_out):
+    with Daemon("--name", "first", "--cluster", "c") as first:
+        first.ready()
+        with Daemon("--name", name, "--cluster", cluster, "--seeds", first.address) as refused:
+            refused.wait_for_log(way_out)
+            # It goes on trying meanwhile, several times a second.
+            assert ctl("--timeout", "6s", "wait", "--members", "2", node=first.address
+                       ).returncode == 5
+            refused.send(signal.SIGTERM)
+            assert refused.wait() == 0, refused.log()
+            lines = refused.log().splitlines()
+            assert len([line for line in lines if f" {event} " in line]) == 1, refused.log()
+            for never in ("in a cluster yet", "left_unheard"):
+                assert never not in refused.log()
+        first.send(signal.SIGTERM)
+        assert first.wait() == 0
+        assert first.log().count(" join.refuse ") <= 1, first.log()
+
+
+def test_who_waits_for_seeds_is_told_who_may_found_the_cluster():
+    # Nobody listens on port 1 of this machine.
+    with Daemon("--seeds", "tcp://127.0.0.1:1") as daemon:
+        daemon.wait_for_log("only the first seed of the list, tcp://127.0.0.1:1, may found")
 
 
 # --- signals (H145) ----------------------------------------------------------------------------

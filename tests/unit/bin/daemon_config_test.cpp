@@ -260,6 +260,22 @@ TEST_F(DaemonConfigTest, ActionsAreRead) {
   EXPECT_THAT(help.request.help, HasSubstr("Exit codes:"));
 }
 
+TEST_F(DaemonConfigTest, WhatTwoOptionsMakeWrongTogetherIsFoundWithoutAStart) {
+  const Config wildcard = load_config({}, {{"SHARDBUS_LISTEN", "tcp://[::]:7400"}});
+  EXPECT_THAT(wildcard.problems,
+              ElementsAre(AllOf(StartsWith("environment SHARDBUS_LISTEN: listen: "),
+                                HasSubstr("needs advertise"))));
+  EXPECT_THAT(load_config({"--listen", "tcp://*:7400", "--advertise", "node1"}, {}).problems,
+              IsEmpty());
+  EXPECT_THAT(load_config({"--listen", "tcp://127.0.0.1:65534"}, {}).problems,
+              ElementsAre(HasSubstr("below 65534")));
+  EXPECT_THAT(load_config({"--listen", "tcp://127.0.0.1:65534", "--peer-listen",
+                           "tcp://127.0.0.1:1", "--gossip-listen", "tcp://127.0.0.1:2"},
+                          {})
+                  .problems,
+              IsEmpty());
+}
+
 std::string operators_guide() {
   std::ifstream stream(std::string(std::getenv("SHARDBUS_SOURCE_DIR")) + "/bin/README.md");
   return {std::istreambuf_iterator<char>(stream), {}};
