@@ -4,7 +4,9 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import signal
+import stat
 import subprocess
 
 import pytest
@@ -64,10 +66,38 @@ def test_keep_leaves_a_cluster_that_works():
     try:
         assert done.returncode == 0, done.stdout + done.stderr
         commands = re.findall(r"^  \S*shardbusctl (.*)$", done.stdout, re.MULTILINE)
-        assert len(commands) == 3
-        node = commands[0].split()[1]
-        assert ctl("members", node=node).returncode == 0
-        assert ctl("where", "cart", "cart-42", node=node).returncode == 0
+        assert len(commands) == 5
+        answers = {}
+        for command in commands:
+            answer = ctl(*shlex.split(command))
+            assert answer.returncode == 0, (command, answer.stderr)
+            answers[tuple(shlex.split(command)[2:5])] = answer.stdout
+        assert answers[("ask", "account", "account-42")] == "5\n"
+        assert answers[("ask", "cart", "cart-42")] == "1\n"
+        # Whoever looks at the logs finds files that end.
+        logs = pathlib.Path(re.search(r"logs are in (\S+)\)", done.stdout).group(1))
+        assert all(stat.S_ISREG(entry.stat().st_mode) for entry in logs.iterdir())
+        stop = re.search(r"^  kill (.*)$", done.stdout, re.MULTILINE).group(1).split()
+        assert {int(pid) for pid in stop} <= set(processes_of(cluster_name(done)))
+        assert "back:" not in done.stdout
+    finally:
+        for pid in processes_of(cluster_name(done)):
+            os.kill(pid, signal.SIGKILL)
+
+
+def test_a_killed_broker_can_be_brought_back_by_the_command_shown():
+    done = run("--no-setup", "--bin", str(BIN), "--seconds", "0.2", "--kill", "1", "--keep")
+    try:
+        assert done.returncode == 0, done.stdout + done.stderr
+        members = re.search(r"shardbusctl (--node \S+) members", done.stdout).group(1).split()
+        stop = re.search(r"^  kill (.*)$", done.stdout, re.MULTILINE).group(1).split()
+        assert len(stop) == 4 and all(os.path.exists(f"/proc/{pid}") for pid in stop)
+        back = re.search(r"Bring broker a back:\n(.*?) &\n", done.stdout, re.DOTALL).group(1)
+        with subprocess.Popen(shlex.split(back.replace("\\\n", " ")), stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, env=environment()) as broker:
+            settled = ctl(*members, "--timeout", "20s", "wait", "--members", "4")
+            broker.kill()
+        assert settled.returncode == 0, settled.stderr
     finally:
         for pid in processes_of(cluster_name(done)):
             os.kill(pid, signal.SIGKILL)
