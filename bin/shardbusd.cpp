@@ -145,11 +145,6 @@ Exit run(Config& config, Signals& signals) {
   if (!node) return fail(exit_of(node.error()), node.error().message());
   options.node.log(shardbus::LogLevel::info, "daemon.started",
                    "name=" + node->name() + " listen=" + node->listen_address());
-  if (options.node.seeds.empty()) {
-    options.node.log(shardbus::LogLevel::info, "daemon.no_seeds",
-                     "founds a cluster of its own; give every node the same seeds to be able to "
-                     "restart this one");
-  }
   if (options.builtin_types) {
     if (const Status hosted = host_builtin_types(*node); !hosted)
       return fail(exit_of(hosted), "built-in entity types: " + hosted.message());

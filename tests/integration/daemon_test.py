@@ -176,7 +176,7 @@ def test_a_node_without_seeds_says_what_that_means_and_the_last_line_is_stopped(
         daemon.ready()
         daemon.send(signal.SIGTERM)
         assert daemon.wait() == 0
-        assert "daemon.no_seeds founds a cluster of its own" in daemon.log()
+        assert "no seeds but this node: founds a cluster of its own" in daemon.log()
         assert " daemon.stopped " in daemon.log().splitlines()[-1]
 
 

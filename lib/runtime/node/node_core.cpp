@@ -96,6 +96,12 @@ Status NodeCore::open() {
   for (const std::string& seed : options_.seeds) {
     if (seed != info_.front) control.seeds.push_back(seed);
   }
+  // Started again after a crash, it would make a second cluster beside the nodes that joined it.
+  if (control.seeds.empty()) {
+    log_.write(LogLevel::info, "join.no_seeds",
+               "no seeds but this node: founds a cluster of its own; give every node the same "
+               "seeds, two or more, to be able to restart this one");
+  }
   control_ = std::make_unique<ControlLoop>(context_, std::move(*gossip), *link_, log_, readiness_,
                                            std::move(control),
                                            [this](const NodeInfo& self) { renew(self); });
