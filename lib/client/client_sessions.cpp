@@ -40,7 +40,7 @@ NodeKey ClientSessions::any() const {
   NodeKey best;
   std::uint64_t order = UINT64_MAX;
   for (const auto& [node, session] : by_node_) {
-    if (session->order >= order) continue;
+    if (session->leaving || session->order >= order) continue;
     order = session->order;
     best = node;
   }
@@ -217,6 +217,9 @@ void ClientSessions::on_session_envelope(Session& session, const wire::Envelope&
       if (wire::decode(envelope, reject) == Errc::ok) on_reject(session, reject);
       return;
     }
+    case wire::Kind::goodbye:
+      session.leaving = true;
+      return;
     case wire::Kind::pong:
       return;
     default:
@@ -250,6 +253,7 @@ void ClientSessions::on_welcome(Session& session, const wire::Welcome& welcome) 
   session.sent = now_;
   session.trouble = {};
   session.refused = false;
+  session.leaving = false;
   if (by_node_.try_emplace(session.node, &session).second) events_.on_session_ready(session.node);
 }
 

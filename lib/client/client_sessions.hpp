@@ -60,7 +60,7 @@ class ClientSessions {
   // Ends sessions with nodes that are not in `addresses`.
   void keep_only(const std::vector<std::string>& addresses);
   [[nodiscard]] bool ready(NodeKey node) const { return by_node_.contains(node); }
-  // Any ready session, the oldest first; kNoNode if there is none.
+  // Any ready session whose node stays, the oldest first; kNoNode if there is none.
   [[nodiscard]] NodeKey any() const;
 
   // Errors: unreachable (no session with this node), overloaded (its queue is full), too_large.
@@ -112,6 +112,7 @@ class ClientSessions {
     Time heard{}, sent{}, pinged{};
     Time next_hello = kNever;
     Status trouble;
+    bool leaving = false;  // the node said goodbye: it answers what it has
     bool refused = false;  // for good: the node would have to be changed
     // Whoever sends without pause hears nothing by that, and must ask as well.
     [[nodiscard]] Time quiet_since() const { return std::max(std::min(sent, heard), pinged); }

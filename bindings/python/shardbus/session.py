@@ -23,6 +23,7 @@ HELLO_INTERVAL = 1.0
 HELLO_PATIENCE = 3.0
 REJECTED_PAUSE = 5.0  # where the node does not say when trying again makes sense
 RECONNECT_PAUSE = 0.1
+LEAVE_PATIENCE = 2.0  # seconds in which a node that said goodbye answers what it has
 SILENT_PINGS = 4
 # How much longer we wait than the node was told, so that its own `timeout` can arrive.
 GRACE = 0.1
@@ -108,6 +109,7 @@ class Session:
         self._out: collections.deque = collections.deque()
         self._granted = (0, 0)
         self._spent = (0, 0)
+        self._leaves_at: Optional[float] = None  # the node said goodbye: until then for answers
         self._hello_at = self._patience_ends = 0.0
         self._heard_at = self._pinged_at = self._ticked_at = 0.0
 
@@ -205,6 +207,7 @@ class Session:
             self._keep_greeting(now)
         elif self.state == "open":
             self._watch(now, slept)
+            self._leave_if_done(now)
         self._expire(now)
 
     def next_deadline(self) -> Optional[float]:
@@ -215,6 +218,8 @@ class Session:
             times.append(min(self._hello_at, self._patience_ends))
         elif self.state == "open" and self.welcome.ping_ms:
             times.append(max(self._heard_at, self._pinged_at) + self.welcome.ping_ms / 1000)
+        if self.state == "open" and self._leaves_at is not None:
+            times.append(self._leaves_at)
         return min(times, default=None)
 
     def take_frames(self) -> list:
@@ -244,12 +249,14 @@ class Session:
                 self._refuse(item)
             else:
                 self._take(item, now)
+        self._leave_if_done(now)
 
     # --- greeting ---
 
     def _greet(self, now: float) -> None:
         self.state = "greeting"
         self.welcome = None
+        self._leaves_at = None
         self._out.clear()
         self._patience_ends = now + HELLO_PATIENCE
         self._hello_at = now
@@ -323,7 +330,15 @@ class Session:
         self._greet(now)
 
     def _take_goodbye(self, now: float) -> None:
-        if self.state == "open":
+        """The node is about to stop: what was sent is still answered, the rest goes elsewhere."""
+        if self.state == "open" and self._leaves_at is None:
+            self._leaves_at = now + LEAVE_PATIENCE
+            self._leave_if_done(now)
+
+    def _leave_if_done(self, now: float) -> None:
+        if self._leaves_at is None or self.state != "open":
+            return
+        if now >= self._leaves_at or not any(ask.sent for ask in self._asks.values()):
             self._lose("the node said goodbye")
             self._close(now + RECONNECT_PAUSE)
 
@@ -391,6 +406,11 @@ class Session:
     # --- what is sent ---
 
     def _flush(self, now: float) -> None:
+        # With a table the routes say what still goes through this node, and in which order; a
+        # worker has answers to give.
+        own = self.settings
+        if self._leaves_at is not None and own.role == "client" and not own.table:
+            return
         while self._waiting and self.state == "open":
             item = self._waiting[0]
             envelope = self._encoded(item, now)

@@ -12,13 +12,12 @@ namespace {
 constexpr std::uint64_t kCreditBytes = std::uint64_t{16} << 20;
 constexpr std::size_t kUnsentBytesMax = std::size_t{8} << 20;
 constexpr std::uint32_t kStrikesMax = 1000;
+constexpr std::uint32_t kRetryMs = 1000;
 constexpr std::uint32_t kBadFramesMax = 16;
 constexpr Duration kTableDelay = std::chrono::milliseconds(10);
 constexpr Duration kImplicitIdle = std::chrono::seconds(60);
 constexpr Duration kLastWords = milliseconds(100);  // so that NO_SESSION arrives before the cut
-constexpr Duration kBacklogPatience = milliseconds(5);
 constexpr Duration kSweep = milliseconds(100);
-constexpr Duration kRetry = milliseconds(10);
 constexpr milliseconds kLongestAsk{wire::kTimeLeftMsMax};
 
 bool only_workers_send(wire::Kind kind) {
@@ -226,25 +225,9 @@ bool FrontDoor::over_credit(FrontSession*& session, const wire::Envelope& envelo
   return true;
 }
 
-// Asks that are still open keep their share of the window, which bounds what one client has here.
-// Only at the end of a pass, and later while input is left: what waits in the socket was sent on
-// the credit of before. Renewed with every envelope, credit would never refuse a flood. False:
-// later.
-bool FrontDoor::renew_credit(FrontSession& session) {
-  if (session.implicit || !session.credit.due(session.in_flight)) return true;
-  if (!session.unsent.empty()) return false;  // who does not read gets nothing more to ask
-  if (backlog_ && context_.now - session.renewed < kBacklogPatience) return false;
-  session.renewed = context_.now;
-  session.credit.renew(session.in_flight);
-  (void)begin(session);
-  wire::encode(session.batch,
-               wire::Credit{session.credit.told_envelopes(), session.credit.told_bytes()});
-  commit(session);
-  return true;
-}
-
 void FrontDoor::on_message(FrontSession*& session, const wire::Envelope& envelope) {
   const wire::Message& message = envelope.message;
+  if (leaving_) last_message_ = context_.now;
   if (over_credit(session, envelope)) return;
   (void)begin(*session);  // for its credit
   const bool ask = message.kind == wire::Kind::ask;
@@ -331,49 +314,55 @@ void FrontDoor::close(FrontSession& session, bool kick) {
   if (sender != 0) context_.dispatch->forget_sender(sender);
 }
 
-void FrontDoor::on_hello(std::uint32_t connection, bool delimited, FrontSession*& session,
-                         const wire::Envelope& envelope) {
-  wire::Hello hello;
-  const auto refuse = [&](Errc code, const std::string& text, std::uint32_t retry_ms) {
-    context_.count(Count::rejected);
-    std::string frame;
-    wire::encode(frame, wire::Reject{static_cast<std::uint16_t>(code), text, retry_ms});
-    send_now(connection, delimited, frame);
+// Code 0: nothing stands against it. A time of 0 to retry after: the settings have to change.
+wire::Reject FrontDoor::objection(const wire::Hello& hello, const FrontSession* session) {
+  const auto reject = [](Errc code, std::string text, std::uint32_t retry_ms = 0) {
+    return wire::Reject{static_cast<std::uint16_t>(code), std::move(text), retry_ms};
   };
-  if (wire::decode(envelope, hello) != Errc::ok) {
-    context_.count(Count::malformed_frames);
-    return refuse(Errc::malformed, "HELLO cannot be read", 0);
-  }
   if (hello.major != kProtocolMajor) {
-    return refuse(Errc::version_mismatch,
-                  "this node speaks protocol " + std::to_string(kProtocolMajor) + ", HELLO says " +
-                      std::to_string(hello.major),
-                  0);
+    return reject(Errc::version_mismatch, "this node speaks protocol " +
+                                              std::to_string(kProtocolMajor) + ", HELLO says " +
+                                              std::to_string(hello.major));
   }
   if (!hello.cluster.empty() && hello.cluster != context_.config.cluster) {
-    return refuse(Errc::cluster_mismatch,
-                  "this node is of cluster \"" + context_.config.cluster + "\", HELLO says \"" +
-                      hello.cluster + "\"",
-                  0);
+    return reject(Errc::cluster_mismatch, "this node is of cluster \"" + context_.config.cluster +
+                                              "\", HELLO says \"" + hello.cluster + "\"");
   }
   // A sender is known by its number; a client with a node's would speak in that node's name.
   if (hello.sender == context_.self().value || context_.links->knows(NodeKey{hello.sender})) {
-    return refuse(Errc::invalid_argument, "this sender number is a node's; pick another one", 0);
+    return reject(Errc::invalid_argument, "this sender number is a node's; pick another one");
   }
   if (hello.role == wire::Role::node) {
-    return refuse(Errc::invalid_argument, "nodes greet at " + context_.config.self.peer, 0);
+    return reject(Errc::invalid_argument, "nodes greet at " + context_.config.self.peer);
   }
+  if (leaving_) return reject(Errc::not_ready, "this node leaves the cluster", kRetryMs);
   if (session == nullptr && sessions_.size() >= context_.config.sessions) {
     context_.count(Count::refused_sessions);
-    return refuse(Errc::busy, "sessions are at their limit", 1000);
+    return reject(Errc::busy, "sessions are at their limit", kRetryMs);
   }
-  if (session != nullptr && !session->implicit && hello.sender != 0 &&
-      session->sender == hello.sender && session->role == hello.role) {
+  if (hello.role != wire::Role::worker) return {};
+  std::string mismatch = context_.hosts->mismatch(hello.types);
+  return mismatch.empty() ? wire::Reject{} : reject(Errc::config_mismatch, std::move(mismatch));
+}
+
+void FrontDoor::on_hello(std::uint32_t connection, bool delimited, FrontSession*& session,
+                         const wire::Envelope& envelope) {
+  wire::Hello hello;
+  wire::Reject rejection{static_cast<std::uint16_t>(Errc::malformed), "HELLO cannot be read", 0};
+  if (wire::decode(envelope, hello) == Errc::ok) {
+    rejection = objection(hello, session);
+  } else {
+    context_.count(Count::malformed_frames);
+  }
+  if (rejection.code != 0) {
+    context_.count(Count::rejected);
+    std::string frame;
+    wire::encode(frame, rejection);
+    return send_now(connection, delimited, frame);
+  }
+  if (session != nullptr && !session->implicit && session->sender == hello.sender &&
+      session->role == hello.role) {
     return welcome(*session);  // a repeated HELLO
-  }
-  if (hello.role == wire::Role::worker) {
-    const std::string mismatch = context_.hosts->mismatch(hello.types);
-    if (!mismatch.empty()) return refuse(Errc::config_mismatch, mismatch, 0);
   }
   if (session != nullptr) close(*session, false);  // another one begins
   session = &open(connection, delimited);
@@ -436,116 +425,6 @@ void FrontDoor::send_table(FrontSession& session) {
 
 void FrontDoor::on_table() {
   if (table_due_ == kNever) table_due_ = context_.now + kTableDelay;
-}
-
-// --- out ---
-
-void FrontDoor::answer(std::uint64_t number, std::string_view opaque, const ReplyView& reply) {
-  FrontSession* session = find(number);
-  if (session == nullptr) return context_.count(Count::late_answers);
-  if (session->in_flight > 0) --session->in_flight;
-  (void)begin(*session);
-  wire::encode(session->batch, wire::Reply{{opaque, kNoNode, 0},
-                                           static_cast<std::uint16_t>(reply.error),
-                                           reply.text,
-                                           reply.payload});
-  commit(*session);
-}
-
-void FrontDoor::send_error(FrontSession& session, const wire::Correlation& correlation, Errc code,
-                           std::string_view text) {
-  context_.count(Count::errors_answered);
-  (void)begin(session);
-  wire::encode(session.batch, wire::Reply{correlation, static_cast<std::uint16_t>(code), text, {}});
-  commit(session);
-}
-
-void FrontDoor::on_fence_ok(const wire::FenceOk& answer) {
-  const auto found = by_sender_.find(answer.sender);
-  if (found == by_sender_.end()) return;
-  (void)begin(*found->second);
-  wire::encode(found->second->batch, answer);
-  commit(*found->second);
-}
-
-bool FrontDoor::send_to_worker(std::uint64_t number, const wire::Message& message) {
-  FrontSession* session = find(number);
-  if (session == nullptr) return false;
-  const std::size_t before = begin(*session);
-  wire::encode(session->batch, message);
-  const std::size_t size = session->batch.size() - before;
-  if (!session->grant.covers(size)) {
-    session->batch.resize(before);
-    return false;
-  }
-  session->grant.use(size);
-  commit(*session);
-  return true;
-}
-
-void FrontDoor::send_raw(std::uint64_t number, std::string_view envelope) {
-  FrontSession* session = find(number);
-  if (session == nullptr) return;
-  (void)begin(*session);
-  session->batch.append(envelope);
-  commit(*session);
-}
-
-std::size_t FrontDoor::begin(FrontSession& session) {
-  if (!std::exchange(session.dirty, true)) dirty_.push_back(session.number);
-  session.last_begin = session.batch.size();
-  return session.last_begin;
-}
-
-void FrontDoor::commit(FrontSession& session) {
-  if (session.batch.size() > wire::kFrameBytesMax && session.batch_count > 0) {  // one too many
-    std::string last = session.batch.substr(session.last_begin);
-    session.batch.resize(session.last_begin);
-    flush_session(session);
-    session.batch = std::move(last);
-  }
-  ++session.batch_count;
-  if (session.batch_count >= session.max_batch || session.batch.size() >= wire::kFlushBytes) {
-    flush_session(session);
-  }
-}
-
-void FrontDoor::flush_session(FrontSession& session) {
-  if (session.batch_count > 0) {
-    const bool taken =
-        session.unsent.empty() &&
-        context_.wire->send_front(session.connection, session.delimited, session.batch);
-    if (!taken) {
-      session.unsent_bytes += session.batch.size();
-      session.unsent.push_back(session.batch);
-    }
-    session.batch.clear();
-    session.batch_count = 0;
-  }
-  while (!session.unsent.empty() &&
-         context_.wire->send_front(session.connection, session.delimited, session.unsent.front())) {
-    session.unsent_bytes -= session.unsent.front().size();
-    session.unsent.pop_front();
-  }
-}
-
-void FrontDoor::send_now(std::uint32_t connection, bool delimited, const std::string& frame) {
-  (void)context_.wire->send_front(connection, delimited, frame);
-}
-
-void FrontDoor::flush() {
-  std::vector<std::uint64_t> later;
-  for (std::size_t i = 0; i < dirty_.size(); ++i) {
-    const auto found = by_number_.find(dirty_[i]);
-    if (found == by_number_.end()) continue;
-    FrontSession& session = *found->second;
-    const bool renewed = renew_credit(session);
-    flush_session(session);
-    session.dirty = !renewed || !session.unsent.empty();
-    if (session.dirty) later.push_back(session.number);
-  }
-  dirty_ = std::move(later);
-  retry_ = dirty_.empty() ? kNever : context_.now + kRetry;
 }
 
 void FrontDoor::tick() {

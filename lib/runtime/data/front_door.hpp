@@ -64,6 +64,11 @@ class FrontDoor {
   bool send_to_worker(std::uint64_t session, const wire::Message& message);
   void send_raw(std::uint64_t session, std::string_view envelope);
 
+  // The node is about to stop: clients go elsewhere, and what they have asked is still answered.
+  void say_goodbye();
+  // Nothing is open for them any more, and for a moment nothing new has come.
+  [[nodiscard]] bool parted() const;
+
   void flush();
   void tick();
   [[nodiscard]] Time next_deadline() const;
@@ -80,6 +85,7 @@ class FrontDoor {
                    const wire::Envelope& envelope);
   void on_hello(std::uint32_t connection, bool delimited, FrontSession*& session,
                 const wire::Envelope& envelope);
+  wire::Reject objection(const wire::Hello& hello, const FrontSession* session);
   void on_message(FrontSession*& session, const wire::Envelope& envelope);
   void dispatch(FrontSession& session, const wire::Message& message);
   void dispatch_tell(FrontSession& session, const wire::Message& message, wire::Moved* moved);
@@ -107,6 +113,8 @@ class FrontDoor {
   std::unordered_map<std::uint32_t, std::uint32_t> offenders_;  // bad frames per connection
   std::deque<std::pair<Time, std::uint32_t>> kicks_;            // connections to be cut
   bool backlog_ = false;
+  bool leaving_ = false;
+  Time last_message_{};  // while leaving
   Time retry_ = kNever;
   Time table_due_ = kNever;
   Time next_sweep_{};

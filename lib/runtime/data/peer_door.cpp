@@ -166,6 +166,7 @@ std::string PeerDoor::objection(const NodeInfo& node) const {
   const NodeInfo* known = context_.links->info(context_.links->find_by_name(node.name));
   bool newer = known != nullptr && known->incarnation > node.incarnation;
   for (const auto& [key, connection] : connections_) {
+    if (!context_.links->knows(key)) continue;  // anybody may claim an incarnation
     const NodeInfo& other = sessions_.at(connection).node;
     newer = newer || (other.name == node.name && other.incarnation > node.incarnation);
   }

@@ -248,17 +248,20 @@ Status NodeCore::leave(milliseconds deadline) {
   return {Errc::timeout, "shards were not handed over within the deadline"};
 }
 
-// The others say goodbye once nothing of theirs is under way through this node any more; then it
-// has the last word on its links, and stops when that has been heard.
+// Clients are told to go elsewhere, and get the answers to what they have asked. The others say
+// goodbye once nothing of theirs is under way through this node any more; then it has the last word
+// on its links, and stops when that has been heard.
 void NodeCore::part(Time until) {
-  const bool heard = wait_until(until, [](DataPlane& plane) { return plane.peers().size() == 0; });
+  link_->run_and_wait([](DataPlane& plane) { plane.front().say_goodbye(); });
+  const bool heard = wait_until(
+      until, [](DataPlane& plane) { return plane.peers().size() == 0 && plane.front().parted(); });
   link_->run_and_wait([](DataPlane& plane) { plane.links().say_goodbye(); });
   const bool answered = wait_until(until, [](DataPlane& plane) { return plane.links().parted(); });
   if (heard && answered) return;
   if (!control_->was_member()) return;  // nobody relied on it
   log_.write(LogLevel::warn, "membership.left_unheard",
              heard ? "a node did not answer our goodbye in time"
-                   : "a node did not say goodbye in time; asks through this one may end late");
+                   : "asks through this node were still open; they end in unknown_outcome");
 }
 
 bool NodeCore::wait_until(Time until, const std::function<bool(DataPlane&)>& holds) {

@@ -199,8 +199,23 @@ def test_goodbye_moves_on():
     driver.ask("a")
     driver.sent()
     driver.receive(wire.envelope(Kind.GOODBYE))
+    driver.ask("b")
+    assert driver.sent_kinds() == []
+    assert driver.ended == {}
+    driver.wait(2.0)
     assert driver.ended == {"a": errors.UnknownOutcome}
     assert driver.session.rebuild_at == pytest.approx(driver.now + 0.1)
+
+
+def test_what_was_sent_before_a_goodbye_is_still_answered():
+    driver = opened()
+    driver.ask("a")
+    driver.sent()
+    driver.receive(wire.envelope(Kind.GOODBYE))
+    assert driver.session.state == "open"
+    driver.receive(wire.reply(1, wire.pack(7)))
+    assert driver.ended == {"a": wire.pack(7)}
+    assert driver.session.state == "closed"
 
 
 def test_reject_waits_as_told_and_names_the_reason():

@@ -96,6 +96,21 @@ TEST_F(FrontDoorTest, FencesThatWaitForAnOwnerAreBounded) {
   EXPECT_EQ(counters.at("held_messages"), counters.at("held_messages_limit"));
 }
 
+// What was asked before the goodbye is still answered; then the node may stop.
+TEST_F(FrontDoorTest, AGoodbyeWaitsForOpenAsks) {
+  greet();
+  frame(ask(1, "silence"));
+  pass(node_, [&] { node_.plane->front().say_goodbye(); });
+  EXPECT_EQ(received().of(wire::Kind::goodbye).size(), 1U);
+  later(500ms);
+  pass(node_, [&] { EXPECT_FALSE(node_.plane->front().parted()); });
+  frame(ask(2));  // sent before the goodbye arrived
+  EXPECT_EQ(received().of(wire::Kind::reply).size(), 1U);
+  later(600ms);
+  pass(node_);  // the first one's deadline
+  pass(node_, [&] { EXPECT_TRUE(node_.plane->front().parted()); });
+}
+
 // Replies of any size: no frame is longer than a client takes.
 TEST_F(FrontDoorTest, FramesKeepTheirLimit) {
   greet();
