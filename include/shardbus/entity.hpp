@@ -56,7 +56,8 @@ struct Delivery {
 
 // A running entity, type erased. Own implementations serve entities that are not plain C++ types.
 //
-// Threads: one call at a time. Errors: what `handle` throws becomes `handler_failed`.
+// Threads: one call at a time. Errors: what `handle` throws becomes `handler_failed`; the entity
+// goes on with what the handler did to it.
 class SHARDBUS_EXPORT Entity {
  public:
   virtual ~Entity() = default;

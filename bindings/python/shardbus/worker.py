@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Unio
 from . import wire
 from .client import Caller, Entity, EntityId, new_sender, unpack
 from .error_table import (DecodeFailed, HandlerFailed, InvalidArgument, NoReply, NoSuchMethod,
-                          NoSuchType)
+                          NoSuchType, TooLarge)
 from .errors import Refusal, ShardbusError
 from .hashing import shard_of
 from .link import Link
@@ -84,7 +84,11 @@ class ReplyPort:
     def send(self, value: Any = None) -> None:
         if self._open:
             # Packing may raise, and then the port is still open for that to be told.
-            envelope = wire.reply(self._address, wire.pack(value))
+            payload = wire.pack(value)
+            if len(payload) > wire.PAYLOAD_BYTES:
+                return self.fail(TooLarge(
+                    f"a reply of {len(payload)} bytes, limit {wire.PAYLOAD_BYTES}"))
+            envelope = wire.reply(self._address, payload)
             self._open = False
             self._worker.answer(envelope, self._epoch)
 
@@ -151,7 +155,14 @@ class _Cell:
         elif task.state is not None:
             self._restore(task.state)
         elif self._entity is not None and hasattr(self._entity, "save"):
-            return wire.pack(_finished(self._entity.save()))
+            return self._saved(wire.pack(_finished(self._entity.save())))
+        return None
+
+    def _saved(self, state: bytes) -> Optional[bytes]:
+        if len(state) <= wire.PAYLOAD_BYTES:
+            return state
+        LOG.error("%s %r: its state of %d bytes is lost in the move, limit %d", self.context.type,
+                  self.context.id, len(state), wire.PAYLOAD_BYTES)
         return None
 
     def _made(self) -> Any:

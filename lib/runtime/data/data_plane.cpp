@@ -128,6 +128,8 @@ DataStatus DataPlane::status() {
   status.counters["held_messages_limit"] = config.buffered_messages;
   status.counters["local_waiting"] = hosts_.ready();
   status.counters["local_waiting_limit"] = config.buffered_messages;
+  status.counters["worker_waiting_bytes"] = hosts_.waiting_bytes();
+  status.counters["worker_waiting_bytes_limit"] = config.buffered_bytes;
   status.counters["held_bytes"] = dispatch_.held_bytes();
   status.counters["held_bytes_limit"] = config.buffered_bytes;
   status.counters["pending_asks"] = dispatch_.pending();

@@ -117,8 +117,6 @@ bool Hosts::handle(Hosting& hosting, Cell& cell, std::uint64_t sender,
   cell.context->set_sender(sender_text);
   const std::string failure = failure_of([&] { entity_of(hosting, cell).handle(delivery); });
   if (failure.empty()) return true;
-  // Only this message fails; the entity starts afresh with the next one.
-  cell.entity.reset();
   context_.listener->log(LogLevel::warn, "entity.handler_failed",
                          "type=" + hosting.type->name + " id=" + cell.id +
                              " method=" + std::string(message.method) + " error=" + failure);

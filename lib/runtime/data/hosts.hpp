@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/byte_lease.hpp"
 #include "core/region/region_types.hpp"
 #include "runtime/data/context.hpp"
 #include "runtime/data/dispatch.hpp"
@@ -61,6 +62,8 @@ class Hosts {
   // down. True if anything ran.
   bool run_ready(std::size_t& budget);
   [[nodiscard]] bool has_ready() const { return !ready_.empty(); }
+  // Bytes of messages that wait for a worker, or for its credit.
+  [[nodiscard]] std::size_t waiting_bytes() const { return waiting_bytes_; }
   [[nodiscard]] std::size_t ready() const { return ready_.size(); }
   void tick();
   // No message is handled any more; what a handler runs in is kept until it has ended.
@@ -104,6 +107,7 @@ class Hosts {
     ShardId shard;
     core::Parked message;
     Time since{};
+    ByteLease lease{};
   };
   struct Hosting {  // one entity type
     Type* type = nullptr;
@@ -153,7 +157,8 @@ class Hosts {
   DataContext& context_;
   std::weak_ptr<Messenger> messenger_;
   Executor* executor_;
-  std::deque<Hosting> hostings_;  // by Type::index, grown as needed
+  std::size_t waiting_bytes_ = 0;  // before what leases of it
+  std::deque<Hosting> hostings_;   // by Type::index, grown as needed
   std::map<std::uint64_t, Worker> workers_;
   std::deque<Ready> ready_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> stopping_;  // local shards: type, shard

@@ -115,15 +115,20 @@ void Hosts::deliver_to_worker(Hosting& hosting, Waiting waiting) {
   const auto worker = workers_.find(session);
   std::size_t backlog = hosting.orphans.size();
   if (worker != workers_.end()) backlog = worker->second.waiting.size();
-  if (backlog >= context_.config.buffered_messages) {
+  const std::size_t bytes = parked.envelope.size();
+  waiting.lease = {};
+  if (backlog >= context_.config.buffered_messages ||
+      waiting_bytes_ + bytes > context_.config.buffered_bytes) {
     return context_.dispatch->refuse(parked.asker, parked.slot, Errc::overloaded,
                                      "the worker is behind");
   }
   if (worker == workers_.end()) {
+    waiting.lease = ByteLease(waiting_bytes_, bytes);
     hosting.orphans.push_back(std::move(waiting));
     return;
   }
   if (!worker->second.waiting.empty() || !pass_to_worker(session, waiting)) {
+    waiting.lease = ByteLease(waiting_bytes_, bytes);
     worker->second.waiting.emplace_back(hosting.type->index, std::move(waiting));
   }
 }

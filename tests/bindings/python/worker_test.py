@@ -43,6 +43,12 @@ class Cart:
         self.items["forwarded"] = 1
         raise shardbus.Overloaded("the other entity's mailbox")  # as a nested ask does
 
+    def grow(self, size):
+        self.items["z" * size] = 1
+
+    def large(self, size):
+        return "x" * size
+
     def unpackable(self):
         return object()
 
@@ -186,6 +192,15 @@ def test_an_answer_that_cannot_be_packed_is_an_answer_all_the_same(bus):
         bus.entity("cart", "c1").ask("unpackable")
 
 
+def test_a_reply_that_is_too_large_is_an_error_and_harms_nobody_else(bus):
+    cart = bus.entity("cart", "c1")
+    assert cart.ask("add", {"name": "tea"}) == 1
+    for size in (1_044_480, 1_100_000, 3_000_000):
+        with pytest.raises(shardbus.TooLarge):
+            cart.ask("large", size)
+    assert cart.ask("add", {"name": "tea"}) == 2
+
+
 def test_handlers_may_ask_other_entities(bus):
     assert bus.entity("cart", "c1").ask("count_of", {"counter": "x"}) == 2
 
@@ -279,6 +294,18 @@ def test_states_larger_than_a_frame_go_in_parts(broker, bus):
         bus.entity("cart", name).ask("add", {"name": "x" * 400_000})
     broker.release("cart", 3, SHARDS)
     broker.wait_until(lambda: len(broker.released.get(("cart", 3), {})) == 4)
+
+
+def test_a_state_that_is_too_large_stays_behind_alone(broker, bus):
+    same_shard = [name for name in (f"big-{n}" for n in range(200))
+                  if shard_of(name, SHARDS) == 3][:3]
+    for name, size in zip(same_shard, (10, 1_044_480, 1_200_000)):
+        bus.entity("cart", name).ask("add", {"name": "x" * size if size == 10 else "y"})
+        if size > 10:
+            bus.entity("cart", name).ask("grow", size)
+    broker.release("cart", 3, SHARDS)
+    broker.wait_until(lambda: ("cart", 3) in broker.released)
+    assert list(broker.released["cart", 3]) == [same_shard[0].encode()]
 
 
 def test_a_lost_session_drops_the_entities(broker, bus, worker):

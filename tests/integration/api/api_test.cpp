@@ -128,7 +128,9 @@ TEST(OneNode, TypedErrors) {
   auto nodes = cluster(1);
   auto cart = nodes[0].entity("counter", "a");
   EXPECT_EQ(cart.ask<void>("nothing", Get{}, 5s).error().code(), Errc::no_such_method);
+  EXPECT_TRUE(cart.ask<void>("add", Add{3}, 5s).has_value());
   EXPECT_EQ(cart.ask<void>("fail", Fail{}, 5s).error().code(), Errc::handler_failed);
+  EXPECT_EQ(cart.ask<std::uint64_t>("get", Get{}, 5s).value(), 3U) << "it keeps what it had";
   EXPECT_EQ(cart.ask<std::string>("get", Get{}, 5s).error().code(), Errc::decode_failed);
   EXPECT_EQ(nodes[0].entity("nobody", "a").ask<void>("get", Get{}, 10s).error().code(),
             Errc::no_such_type);

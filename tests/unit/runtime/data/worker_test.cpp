@@ -86,6 +86,23 @@ TEST_F(WorkerTest, WithoutCreditMessagesWait) {
   EXPECT_EQ(received().of(wire::Kind::ask).size(), 1U);
 }
 
+TEST_F(WorkerTest, WhatWaitsForCreditIsBoundedInBytes) {
+  attach(0);
+  const std::string big(1000 * 1000, 'x');
+  pass(node_, [&] {
+    for (int i = 0; i < 100; ++i) (void)node_.plane->tell({"job", "id", "do", big});
+  });
+  auto counters = node_.plane->status().counters;
+  EXPECT_LE(counters["worker_waiting_bytes"], counters["worker_waiting_bytes_limit"]);
+  EXPECT_GT(counters["worker_waiting_bytes"], 50'000'000U);
+  EXPECT_GT(counters["tells_dropped"], 30U);
+  std::string bytes;
+  wire::encode(bytes, wire::Credit{1000, std::uint64_t{1} << 40});
+  frame(bytes);
+  counters = node_.plane->status().counters;
+  EXPECT_EQ(counters["worker_waiting_bytes"], 0U);
+}
+
 TEST_F(WorkerTest, WhatItNeverGotGoesToTheNextOne) {
   attach(0);
   Outcome outcome;
