@@ -30,7 +30,7 @@ class Route {
   };
 
   // True: the next message goes to `via()`, stamped with `generation()`; call `sent()` then.
-  [[nodiscard]] bool may_send() const { return fence_id_ == 0 && via_ != kNoNode; }
+  [[nodiscard]] bool may_send() const { return fence_id_ == 0 && via_ != kNoNode && !ownerless(); }
   [[nodiscard]] NodeKey via() const { return via_; }
   [[nodiscard]] NodeKey owner() const { return entry_.owner; }
   [[nodiscard]] Generation generation() const { return entry_.generation; }
@@ -53,6 +53,10 @@ class Route {
   [[nodiscard]] Step on_link_reset(NodeKey node) const;
 
  private:
+  // Whoever had the shard gave it up, and nobody has it yet.
+  [[nodiscard]] bool ownerless() const {
+    return entry_.owner == kNoNode && entry_.generation.known();
+  }
   Step open_fence();
   Step go_direct();
 

@@ -2,8 +2,10 @@
 #include "runtime/data/dispatch.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
+#include "base/model/table.hpp"
 #include "runtime/data/front_door.hpp"
 #include "runtime/data/hosts.hpp"
 #include "runtime/data/links.hpp"
@@ -18,10 +20,13 @@ constexpr Duration kDepartureCheck = std::chrono::milliseconds(5);
 constexpr Duration kSweep = std::chrono::milliseconds(100);
 constexpr Duration kFenceRetry = std::chrono::milliseconds(100);
 
-bool is_fence(const HeldMessage& held) {
+wire::Envelope envelope_of(const HeldMessage& held) {
   std::string_view rest = held.envelope;
   wire::Envelope envelope;
-  return wire::next_envelope(rest, envelope) == Errc::ok && envelope.kind == wire::Kind::fence;
+  const Errc readable = wire::next_envelope(rest, envelope);
+  assert(readable == Errc::ok);
+  (void)readable;
+  return envelope;
 }
 
 }  // namespace
@@ -67,8 +72,7 @@ Errc Dispatch::submit_tell(const wire::Message& told) {
   if (message.type.starts_with('$')) return Errc::no_such_type;
   Type* type = find_type(message.type);
   if (type == nullptr) {
-    return hold(unknown_[std::string(message.type)], message, 0,
-                context_.now + context_.config.unknown_type_wait);
+    return hold(unknown_[std::string(message.type)], message, 0, kNever, Errc::no_such_type);
   }
   Shard& shard = type->shards[shard_of(message.id, type->shard_count).value];
   return route(*type, shard, message, 0, kNever);
@@ -89,8 +93,8 @@ void Dispatch::submit_ask(wire::Message message, Time deadline, AskOrigin origin
     Shard& shard = type->shards[shard_of(message.id, type->shard_count).value];
     outcome = route(*type, shard, message, slot, deadline);
   } else {
-    outcome = hold(unknown_[std::string(message.type)], message, slot,
-                   std::min(deadline, context_.now + context_.config.unknown_type_wait));
+    outcome =
+        hold(unknown_[std::string(message.type)], message, slot, deadline, Errc::no_such_type);
   }
   if (outcome == Errc::ok) return;
   if (auto refused = asks_.close(slot)) fail(std::move(*refused), outcome, message.type);
@@ -99,7 +103,9 @@ void Dispatch::submit_ask(wire::Message message, Time deadline, AskOrigin origin
 // Sends now, or holds behind what is held already.
 Errc Dispatch::route(Type& type, Shard& shard, wire::Message& message, std::uint64_t slot,
                      Time deadline) {
-  if (!shard.held.empty() || !open(shard)) return hold(shard.held, message, slot, deadline);
+  if (!shard.held.empty() || !open(shard)) {
+    return hold(shard.held, message, slot, deadline, ends_in(type, shard));
+  }
   const NodeKey via = shard.route.via();
   shard.route.sent();
   message.generation = shard.route.generation();
@@ -123,9 +129,20 @@ bool Dispatch::open(const Shard& shard) const {
   return via == context_.self() || context_.links->takes(via);
 }
 
+// A shard without an owner in the table is one that no member hosts; it may be that one just comes.
+Errc Dispatch::ends_in(const Type& type, const Shard& shard) const {
+  const TypeTable* rows = shardbus::find_type(table_, type.name);
+  const auto index = static_cast<std::size_t>(&shard - type.shards.data());
+  const bool hosted =
+      rows == nullptr || index >= rows->entries.size() || rows->entries[index].owner != kNoNode;
+  return hosted ? Errc::expired : Errc::no_such_type;
+}
+
 Errc Dispatch::hold(std::deque<HeldMessage>& queue, const wire::Message& message,
-                    std::uint64_t slot, Time deadline) {
-  HeldMessage held{{}, slot, std::min(deadline, context_.now + context_.config.held_wait)};
+                    std::uint64_t slot, Time deadline, Errc ends_in) {
+  const DataConfig& config = context_.config;
+  const Duration wait = ends_in == Errc::no_such_type ? config.unknown_type_wait : config.held_wait;
+  HeldMessage held{{}, slot, deadline, std::min(deadline, context_.now + wait), ends_in};
   wire::encode(held.envelope, message);
   return hold_bytes(queue, std::move(held));
 }
@@ -339,9 +356,7 @@ void Dispatch::release(Type& type, ShardId id) {
 
 void Dispatch::resubmit(const HeldMessage& held) {
   if (held.slot != 0 && asks_.find(held.slot) == nullptr) return;  // ended meanwhile
-  std::string_view rest = held.envelope;
-  wire::Envelope envelope;
-  if (wire::next_envelope(rest, envelope) != Errc::ok) return;
+  wire::Envelope envelope = envelope_of(held);
   if (envelope.kind == wire::Kind::fence) {
     wire::Fence fence;
     if (wire::decode(envelope, fence) == Errc::ok) on_client_fence(fence);
@@ -403,7 +418,7 @@ void Dispatch::on_client_fence(const wire::Fence& fence) {
   }
   // The client's earlier messages went on from here under our own name: so does its fence.
   if (!shard.held.empty() || !open(shard)) {
-    HeldMessage held{{}, 0, context_.now + context_.config.held_wait};
+    HeldMessage held{{}, 0, kNever, context_.now + context_.config.held_wait, Errc::expired};
     wire::encode(held.envelope, fence);
     (void)hold_bytes(shard.held, std::move(held));  // the client asks again
     return;
@@ -415,28 +430,30 @@ void Dispatch::on_client_fence(const wire::Fence& fence) {
 
 // What is told of an end may come back with a new message at once: first everything is taken out.
 void Dispatch::expire_held() {
-  std::vector<std::pair<HeldMessage, Errc>> over;
-  const auto take = [&](std::deque<HeldMessage>& queue, Errc code) {
+  std::vector<HeldMessage> over;
+  const auto take = [&](std::deque<HeldMessage>& queue) {
     std::erase_if(queue, [&](HeldMessage& held) {
       const bool ended = held.slot != 0 && asks_.find(held.slot) == nullptr;
-      if (!ended && held.deadline > context_.now) return false;
+      if (!ended && held.until > context_.now) return false;
       took_out(held);
-      over.emplace_back(std::move(held), code);
+      over.push_back(std::move(held));
       return true;
     });
   };
-  for (auto& [name, queue] : unknown_) take(queue, Errc::no_such_type);
+  for (auto& [name, queue] : unknown_) take(queue);
   std::erase_if(unknown_, [](const auto& entry) { return entry.second.empty(); });
   for (Type& type : types_) {
     for (Shard& shard : type.shards) {
-      if (!shard.held.empty()) take(shard.held, Errc::expired);
+      if (!shard.held.empty()) take(shard.held);
     }
   }
-  for (const auto& [held, code] : over) {
+  for (const HeldMessage& held : over) {
+    const wire::Envelope envelope = envelope_of(held);
+    const std::string type(envelope.message.type);
     if (held.slot == 0) {
-      if (!is_fence(held)) refuse(kNoNode, 0, code, "");
+      if (envelope.kind != wire::Kind::fence) refuse(kNoNode, 0, held.ends_in, type);
     } else if (auto ask = asks_.close(held.slot)) {
-      fail(std::move(*ask), code, "");
+      fail(std::move(*ask), held.ends_in, type);
     }
   }
 }

@@ -40,7 +40,9 @@ using Asks = core::PendingAsks<AskOrigin>;
 struct HeldMessage {
   std::string envelope;
   std::uint64_t slot = 0;  // 0: a tell
-  Time deadline = kNever;
+  Time deadline = kNever;  // of the message itself
+  Time until = kNever;     // it waits no longer, and then ends in:
+  Errc ends_in = Errc::expired;
 };
 
 struct Shard {
@@ -149,7 +151,8 @@ class Dispatch {
   Errc route(Type& type, Shard& shard, wire::Message& message, std::uint64_t slot, Time deadline);
   [[nodiscard]] bool open(const Shard& shard) const;
   Errc hold(std::deque<HeldMessage>& queue, const wire::Message& message, std::uint64_t slot,
-            Time deadline);
+            Time deadline, Errc ends_in);
+  [[nodiscard]] Errc ends_in(const Type& type, const Shard& shard) const;
   void arrive(Type& type, ShardId id, std::uint64_t sender, const wire::Message& message,
               Time deadline);
   void note_term(Term term);

@@ -162,6 +162,43 @@ TEST_F(DataPlaneTest, ExpiredAsksMayBeRepeatedInTheirCallbacks) {
   EXPECT_EQ(a_.plane->status().counters["held_bytes"], 0U);
 }
 
+TEST_F(DataPlaneTest, WaitingForTheTypeDoesNotShortenAnAsk) {
+  connect();
+  Outcome outcome;
+  ask_a(outcome, "silence", 10'000ms);
+  later(1500ms);
+  pass(a_);
+  b_owns();
+  exchange();
+  later(8000ms);
+  pass(a_);
+  EXPECT_EQ(outcome.times, 0);
+  later(600ms);
+  pass(a_);
+  EXPECT_EQ(outcome.error, Errc::timeout);
+}
+
+// The last host of a type left: the table says that nobody owns its shards.
+TEST_F(DataPlaneTest, WithoutAHostAnAskIsNoSuchTypeAfterTheWait) {
+  connect();
+  b_owns();
+  Outcome first;
+  ask_a(first);
+  exchange();
+  EXPECT_EQ(first.error, Errc::ok);
+  pass(a_, [&] { a_.owner("echo", kNoNode, 2); });
+  Outcome outcome;
+  ask_a(outcome, "say", 10'000ms);
+  EXPECT_TRUE(a_.wire.link.empty()) << "nothing goes to who gave the shard up";
+  later(a_.plane->config().unknown_type_wait);
+  pass(a_);
+  EXPECT_EQ(outcome.error, Errc::no_such_type);
+  ask_a(outcome, "say", 10'000ms);
+  pass(a_, [&] { a_.owner("echo", key_of(2), 3); });  // it comes back
+  exchange();
+  EXPECT_EQ(outcome.error, Errc::ok);
+}
+
 // Its owner is gone and nobody takes its place: what waits for one must not wait for ever.
 TEST_F(DataPlaneTest, WhatIsHeldForAnOwnerExpires) {
   connect();

@@ -149,12 +149,12 @@ struct TestNode {
     }
     owner(name, self);
   }
-  void owner(const std::string& name, NodeKey node) {
+  void owner(const std::string& name, NodeKey node, std::uint64_t number = 1) {
     TypeTable rows{name, kShards, {}};
-    rows.entries.assign(kShards, TableEntry{node, generation()});
-    plane->dispatch().on_table({TableVersion{Term{1}, NodeKey{9}, 1}, {rows}});
+    rows.entries.assign(kShards, TableEntry{node, generation(number)});
+    plane->dispatch().on_table({TableVersion{Term{1}, NodeKey{9}, number}, {rows}});
   }
-  static Generation generation() { return {Term{1}, NodeKey{9}, 1}; }
+  static Generation generation(std::uint64_t number = 1) { return {Term{1}, NodeKey{9}, number}; }
 
   void ask(const Outgoing& message, milliseconds timeout, Outcome& outcome) {
     plane->ask(message, timeout, [&outcome](const ReplyView& reply) {
