@@ -330,6 +330,7 @@ void ControlLoop::read_seeds() {
                  "; set --cluster to that of the seeds, or --seeds to nodes of this cluster");
         continue;
       }
+      refounding_.heard(here.node.name, here.cluster_id != 0, transport::now());
       if (plane_ == nullptr && here.cluster_id != 0) begin_control(false);
       if (plane_ != nullptr)
         plane_->on_seed(transport::now(), here.node, here.cluster, here.cluster_id);
@@ -339,8 +340,16 @@ void ControlLoop::read_seeds() {
 
 // The first seed makes a cluster only when no other seed is in one already.
 void ControlLoop::decide_bootstrap() {
-  if (plane_ != nullptr || !options_.may_bootstrap) return;
-  if (transport::now() - started_ >= kBootstrapPatience) begin_control(true);
+  if (!options_.may_bootstrap) return;
+  if (plane_ == nullptr) {
+    if (transport::now() - started_ >= kBootstrapPatience) begin_control(true);
+    return;
+  }
+  if (plane_->cluster_id() != 0) return refounding_.over();
+  if (!refounding_.due(transport::now())) return;
+  refounding_.over();
+  tell(LogLevel::warn, "join.founds_anew", "most of the last members are in no cluster any more");
+  begin_control(true);
 }
 
 void ControlLoop::begin_control(bool bootstrap) {
@@ -445,10 +454,13 @@ void ControlLoop::carry_out(const control::DownSelf& output) {
 // A node that lost its place starts again as a new incarnation: nothing of the old one goes on.
 void ControlLoop::rejoin(const std::string& reason) {
   tell(LogLevel::warn, "membership.down_self", reason + "; joining again as a new incarnation");
+  std::vector<std::string> others;
   for (const auto& member : plane_->status().members) {
     if (member.member.node.key == options_.control.self.key) continue;
     open_seed(member.member.node.front);
+    others.push_back(member.member.node.name);
   }
+  if (!others.empty()) refounding_.lost(std::move(others));
   for (const auto& [key, info] : known_) gossip_.disconnect(key);
   known_.clear();
   NodeInfo& self = options_.control.self;

@@ -22,6 +22,7 @@
 #include "runtime/data/ports.hpp"
 #include "runtime/node/link.hpp"
 #include "runtime/node/readiness.hpp"
+#include "runtime/node/refounding.hpp"
 #include "runtime/node/repeats.hpp"
 #include "transport/gossip_sockets.hpp"
 #include "transport/probe.hpp"
@@ -139,6 +140,7 @@ class ControlLoop final : public DataListener {
   std::vector<HostedType> hosts_;
   std::uint64_t told_cluster_ = 0;
   std::string rejoin_reason_;
+  Refounding refounding_;
   bool placement_reported_ = false;
 
   std::mutex mutex_;
