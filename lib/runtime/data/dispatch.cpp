@@ -524,6 +524,7 @@ std::string Dispatch::unsettled() const {
       const bool moving = shard.region.stopping() || state == RegionState::sending ||
                           state == RegionState::incoming;
       if (!moving && shard.route.may_send()) continue;
+      if (!moving && ends_in(type, shard) == Errc::no_such_type) continue;  // the table says enough
       return "shard " + std::to_string(i) + " of " + type.name +
              (moving ? " is moving: " : " has no open route from here: ") +
              shard.region.state_text() + " via=" + std::to_string(shard.route.via().value) +

@@ -54,7 +54,11 @@ std::string why_not_ready(const ClusterView& view, std::uint32_t members) {
     const auto unowned =
         std::count_if(type.entries.begin(), type.entries.end(),
                       [](const TableEntry& entry) { return entry.owner == kNoNode; });
-    if (unowned > 0) {
+    // Of a type that lost its last host nobody owns anything: that holds up nobody else.
+    const bool hosted = unowned < static_cast<std::ptrdiff_t>(type.entries.size()) ||
+                        std::any_of(view.hosts.begin(), view.hosts.end(),
+                                    [&](const HostedType& host) { return host.name == type.name; });
+    if (unowned > 0 && hosted) {
       return std::to_string(unowned) + " shards of " + type.name + " have no owner";
     }
   }
