@@ -1,12 +1,12 @@
 #include <shardbus/shardbus.hpp>
 
-#include <iostream>
-
 struct Add {
   std::uint64_t amount;
   MSGPACK_DEFINE_MAP(amount);
 };
-struct Get {};
+struct Get {
+  MSGPACK_DEFINE_MAP();
+};
 
 struct Counter {
   std::uint64_t total = 0;
@@ -17,9 +17,9 @@ struct Counter {
 int main() {
   auto node =
       shardbus::Node::start({.cluster = "orders", .listen = "tcp://127.0.0.1:7400"}).value();
-  node.host<Counter>("counter", shardbus::on<Add>("add"), shardbus::on<Get>("get")).check();
+  node.host<Counter>("counter", shardbus::on<Add>("add"), shardbus::on<Get>("get"));
   auto cart = node.entity("counter", "cart-42");
-  cart.tell("add", Add{3}).check();
+  cart.tell("add", Add{3});
   auto total = cart.ask<std::uint64_t>("get", Get{}, std::chrono::seconds(5));
   std::cout << total.value() << '\n';
 }

@@ -1,9 +1,10 @@
 // Payloads: one msgpack value per message, from and to C++ types.
 //
 // Shape: whatever msgpack-cxx packs (MSGPACK_DEFINE_MAP for own types; other languages then see a
-// map), and structs without fields (`struct Get {};`), for which msgpack-cxx has no macro: an empty
-// map. A nil or empty payload gives a value-initialised message, so that `ask("get")` of a
-// language without the type works. Limits: 64 Ki elements per array or map, depth 32.
+// map). A struct without fields is an empty map: `struct Get {};`, with or without
+// MSGPACK_DEFINE_MAP(). A nil or empty payload gives a value-initialised message, so that
+// `ask("get")` of a language without the type works. Limits: 64 Ki elements per array or map,
+// depth 32.
 #pragma once
 
 #include <exception>
@@ -13,6 +14,17 @@
 #include <type_traits>
 
 #include "shardbus/status.hpp"
+
+// msgpack-cxx cannot expand MSGPACK_DEFINE_MAP() without fields; for whoever includes this it can.
+// With fields it stays what it is there.
+#undef MSGPACK_DEFINE_MAP_IMPL
+#define SHARDBUS_MAP_NO_FIELDS(...) ()
+#define SHARDBUS_MAP_FIELDS(...)                                                   \
+  MSGPACK_PP_SEQ_TO_TUPLE(MSGPACK_PP_SEQ_FOR_EACH(MSGPACK_DEFINE_MAP_EACH_PROC, 0, \
+                                                  MSGPACK_PP_VARIADIC_TO_SEQ(__VA_ARGS__)))
+#define SHARDBUS_MAP_PICK(unused, picked, ...) picked
+#define MSGPACK_DEFINE_MAP_IMPL(...) /* NOLINT(readability-identifier-naming): theirs */ \
+  SHARDBUS_MAP_PICK(~__VA_OPT__(, SHARDBUS_MAP_FIELDS), SHARDBUS_MAP_NO_FIELDS, ~)(__VA_ARGS__)
 
 namespace shardbus {
 

@@ -39,8 +39,9 @@ struct ErrorInfo {
 // have happened. Safe from any thread.
 SHARDBUS_EXPORT const ErrorInfo& error_info(Errc code) noexcept;
 
-// Outcome of a call without a value: success, or a code and a text for humans.
-class [[nodiscard]] Status {
+// Outcome of a call without a value: success, or a code and a text for humans. A tell's may be
+// ignored: what is refused later is counted and logged anyway.
+class Status {
  public:
   Status() noexcept = default;
   Status(Errc code, std::string text) : code_(code), text_(std::move(text)) {}

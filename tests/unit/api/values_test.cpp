@@ -8,6 +8,9 @@ namespace shardbus {
 namespace {
 
 struct Nothing {};
+struct Declared {
+  MSGPACK_DEFINE_MAP()
+};
 struct Amount {
   int amount = 0;
   MSGPACK_DEFINE_MAP(amount)
@@ -33,6 +36,8 @@ TEST(ResultTest, CannotBeMadeFromSuccessWithoutAValue) {
 
 TEST(CodecTest, AStructWithoutFieldsIsAnEmptyMap) {
   EXPECT_EQ(pack(Nothing{}), "\x80");
+  EXPECT_EQ(pack(Declared{}), "\x80");
+  EXPECT_TRUE(unpack<Declared>("\x80").has_value());
   EXPECT_TRUE(unpack<Nothing>("\x80").has_value());
   EXPECT_TRUE(unpack<Nothing>("\xc0").has_value());
   EXPECT_TRUE(unpack<Nothing>("").has_value());
