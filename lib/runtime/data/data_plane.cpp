@@ -135,7 +135,7 @@ DataStatus DataPlane::status() {
   status.counters["pending_asks"] = dispatch_.pending();
   status.counters["pending_asks_limit"] = config.pending_asks;
   status.counters["link_waiting"] = links_.waiting();
-  status.counters["link_waiting_limit"] = std::uint64_t{config.peer_credit} * links_.size();
+  status.counters["link_waiting_limit"] = 2 * std::uint64_t{config.peer_credit} * links_.size();
   status.counters["link_waiting_streams"] = links_.waiting_streams();
   status.counters["sessions"] = front_.size();
   status.counters["sessions_limit"] = config.sessions;

@@ -236,7 +236,15 @@ void Dispatch::answer(NodeKey node, std::uint64_t slot, const ReplyView& given) 
   }
   const wire::Reply envelope{
       {{}, node, slot}, static_cast<std::uint16_t>(reply.error), reply.text, reply.payload};
-  if (!context_.links->send(node, envelope)) context_.count(Count::late_answers);
+  if (context_.links->send(node, envelope)) return;
+  context_.count(Count::late_answers);
+  // Large replies may fill the way back; that there is none must get through all the same.
+  std::string error;
+  wire::encode(error, wire::Reply{{{}, node, slot},
+                                  static_cast<std::uint16_t>(Errc::unknown_outcome),
+                                  "the reply found no room on its way back",
+                                  {}});
+  (void)context_.links->send_raw(node, error, false);
 }
 
 void Dispatch::on_reply(const wire::Reply& reply) {

@@ -81,8 +81,11 @@ void Links::take(Link& link, std::size_t before, bool counted) {
 
 bool Links::put_aside(Link& link, std::size_t before, bool counted) {
   const std::size_t size = link.batch.size() - before;
-  const bool full = link.waiting_bounded >= context_.config.peer_credit ||
-                    link.waiting_bytes + size > kWaitingBytesMax;
+  // Acknowledgements and the like answer what the other side sent within its own credit; a full
+  // buffer of messages must not lose them, or a move would stand still.
+  const std::size_t share = counted ? 1 : 2;
+  const bool full = link.waiting_bounded >= share * context_.config.peer_credit ||
+                    link.waiting_bytes + size > share * kWaitingBytesMax;
   if (!full) {
     link.waiting.push_back({link.batch.substr(before), counted, false});
     ++link.waiting_bounded;

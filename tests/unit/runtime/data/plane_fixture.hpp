@@ -93,6 +93,10 @@ class Echo final : public Entity {
   void handle(Delivery& delivery) override {
     if (!delivery.port.valid()) return;
     if (delivery.method == "silence") return ports_.push_back(std::move(delivery.port));
+    if (delivery.method == "big") {
+      (void)delivery.port.state()->answer({Errc::ok, {}, std::string(1'000'000, 'x')});
+      return;
+    }
     if (delivery.method == "large") {
       (void)delivery.port.state()->answer({Errc::ok, {}, std::string(2 << 20, 'x')});
       return;
