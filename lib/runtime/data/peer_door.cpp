@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint64_t kCreditBytes = std::uint64_t{32} << 20;
 constexpr std::uint32_t kRetryMs = 1000;
+constexpr Duration kStrangerCounts = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -166,8 +167,11 @@ std::string PeerDoor::objection(const NodeInfo& node) const {
   const NodeInfo* known = context_.links->info(context_.links->find_by_name(node.name));
   bool newer = known != nullptr && known->incarnation > node.incarnation;
   for (const auto& [key, connection] : connections_) {
-    if (!context_.links->knows(key)) continue;  // anybody may claim an incarnation
-    const NodeInfo& other = sessions_.at(connection).node;
+    const Session& session = sessions_.at(connection);
+    // Anybody may claim an incarnation: of a stranger's it counts while it speaks.
+    const bool speaks = context_.now - session.told < kStrangerCounts;
+    if (!speaks && !context_.links->knows(key)) continue;
+    const NodeInfo& other = session.node;
     newer = newer || (other.name == node.name && other.incarnation > node.incarnation);
   }
   return newer ? "a newer incarnation of " + node.name + " is known" : std::string();
@@ -203,6 +207,7 @@ void PeerDoor::open(std::uint32_t connection, const NodeInfo& node) {
   Session& session = sessions_[connection];
   session = {node, context_.random_number(), 1,
              core::CreditGrant(context_.config.peer_credit, kCreditBytes)};
+  session.told = context_.now;
   welcome(connection, session);
   context_.listener->on_traffic(node.key);
 }
