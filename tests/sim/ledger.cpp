@@ -78,7 +78,7 @@ void Ledger::refused(const Ticket& ticket, Errc code) {
   fate.code = code;
   if (config_.trace) config_.trace(ticket.caller, "refused " + text(ticket));
   if (fate.handled) fail(text(ticket) + " was refused, but handled");
-  if (config_.lossless) {
+  if (config_.lossless && code != Errc::overloaded) {  // buffers are small here, and may be full
     fail(text(ticket) + " was refused without a fault: " + std::string(error_info(code).name));
   }
 }
@@ -104,7 +104,7 @@ void Ledger::ended(Time now, const Ticket& ticket, const ReplyView& reply) {
     if (!fate.handled) fail(text(ticket) + " was answered, but not handled");
   } else if (!info.may_have_happened && fate.handled) {
     fail(text(ticket) + " ended in " + name + ", which says not delivered, but was handled");
-  } else if (fate.must) {
+  } else if (fate.must && reply.error != Errc::overloaded) {
     fail(text(ticket) + " ended in " + name + " without a fault: " + std::string(reply.text));
   }
   check_time(now, ask);

@@ -54,11 +54,11 @@ NodeKey Links::find_by_name(std::string_view name) const {
   return best;
 }
 
-bool Links::commit(Link& link, std::size_t before, bool counted) {
+bool Links::commit(Link& link, std::size_t before, Sort sort) {
   const bool may_go = link.state == State::ready && link.waiting.empty() &&
-                      (!counted || link.credit.covers(link.batch.size() - before));
-  if (!may_go) return put_aside(link, before, counted);
-  take(link, before, counted);
+                      (!counted(sort) || link.credit.covers(link.batch.size() - before));
+  if (!may_go) return put_aside(link, before, sort);
+  take(link, before, counted(sort));
   return true;
 }
 
@@ -79,16 +79,15 @@ void Links::take(Link& link, std::size_t before, bool counted) {
   }
 }
 
-bool Links::put_aside(Link& link, std::size_t before, bool counted) {
+bool Links::put_aside(Link& link, std::size_t before, Sort sort) {
   const std::size_t size = link.batch.size() - before;
-  // Acknowledgements and the like answer what the other side sent within its own credit; a full
-  // buffer of messages must not lose them, or a move would stand still.
-  const std::size_t share = counted ? 1 : 2;
-  const bool full = link.waiting_bounded >= share * context_.config.peer_credit ||
-                    link.waiting_bytes + size > share * kWaitingBytesMax;
+  const std::size_t share = sort == Sort::answer ? 2 : 1;
+  const bool many =
+      sort != Sort::reply && link.waiting_bounded >= share * context_.config.peer_credit;
+  const bool full = many || link.waiting_bytes + size > share * kWaitingBytesMax;
   if (!full) {
-    link.waiting.push_back({link.batch.substr(before), counted, false});
-    ++link.waiting_bounded;
+    link.waiting.push_back({link.batch.substr(before), sort});
+    link.waiting_bounded += sort == Sort::reply ? 0 : 1;
     link.waiting_bytes += size;
   }
   link.batch.resize(before);
@@ -101,7 +100,7 @@ bool Links::send_raw(NodeKey node, std::string_view envelope, bool counted) {
   if (link == nullptr || link->closing) return false;
   const std::size_t before = start(*link);
   link->batch.append(envelope);
-  return commit(*link, before, counted);
+  return commit(*link, before, counted ? Sort::message : Sort::answer);
 }
 
 void Links::send_stream(NodeKey node, std::string_view envelope) {
@@ -114,7 +113,7 @@ void Links::send_stream(NodeKey node, std::string_view envelope) {
   if (may_go) return take(*link, before, true);
   link->batch.resize(before);
   if (link->batch_count == 0) link->batch.clear();
-  link->waiting.push_back({std::string(envelope), true, true});
+  link->waiting.push_back({std::string(envelope), Sort::stream});
 }
 
 std::vector<NodeInfo> Links::nodes() const {
@@ -178,14 +177,12 @@ void Links::flush_link(Link& link) {
 void Links::pump(Link& link) {
   while (!link.waiting.empty() && link.state == State::ready) {
     const Waiting& next = link.waiting.front();
-    if (next.counted && !link.credit.covers(next.envelope.size())) return;
+    if (counted(next.sort) && !link.credit.covers(next.envelope.size())) return;
     const std::size_t before = start(link);
     link.batch.append(next.envelope);
-    take(link, before, next.counted);
-    if (!next.stream) {
-      --link.waiting_bounded;
-      link.waiting_bytes -= next.envelope.size();
-    }
+    take(link, before, counted(next.sort));
+    if (next.sort == Sort::message || next.sort == Sort::answer) --link.waiting_bounded;
+    if (next.sort != Sort::stream) link.waiting_bytes -= next.envelope.size();
     link.waiting.pop_front();
   }
 }

@@ -53,7 +53,9 @@ class Links {
     wire::encode(link->batch, envelope);
     // Whoever counts more than the other side does runs dry in the end: routing kinds are free.
     return commit(*link, before,
-                  std::is_same_v<E, wire::Message> || std::is_same_v<E, wire::Reply>);
+                  std::is_same_v<E, wire::Message> ? Sort::message
+                  : std::is_same_v<E, wire::Reply> ? Sort::reply
+                                                   : Sort::answer);
   }
   // The same for what is already encoded; `counted`: falls under credit.
   bool send_raw(NodeKey node, std::string_view envelope, bool counted);
@@ -85,11 +87,18 @@ class Links {
  private:
   static constexpr Duration kPassing = std::chrono::seconds(10);
   enum class State : std::uint8_t { down, greeting, ready };
+  // What bounds an envelope that waits, and whether it falls under credit once it goes.
+  enum class Sort : std::uint8_t {
+    message,  // number and bytes; counted
+    reply,    // bytes: whoever asked bounds their number; counted
+    answer,   // a double share of both, so that messages cannot keep it out; free
+    stream,   // what the shard had; counted
+  };
   struct Waiting {
     std::string envelope;
-    bool counted = true;
-    bool stream = false;
+    Sort sort = Sort::message;
   };
+  static bool counted(Sort sort) { return sort != Sort::answer; }
   struct Link {
     NodeInfo node;
     State state = State::down;
@@ -103,8 +112,8 @@ class Links {
     bool parted = false;              // and the other side has heard it
     std::deque<std::string> blocked;  // frames that the socket did not take
     std::deque<Waiting> waiting;
-    std::size_t waiting_bounded = 0;  // of these, all but items of streams
-    std::size_t waiting_bytes = 0;    // of those
+    std::size_t waiting_bounded = 0;  // of these, messages and answers
+    std::size_t waiting_bytes = 0;    // of all but items of streams
     Time heard{}, sent{}, pinged{};
     Time next_hello = kNever;
     Time until{};
@@ -126,9 +135,9 @@ class Links {
     }
     return link.batch.size();
   }
-  bool commit(Link& link, std::size_t before, bool counted);
+  bool commit(Link& link, std::size_t before, Sort sort);
   void take(Link& link, std::size_t before, bool counted);
-  bool put_aside(Link& link, std::size_t before, bool counted);
+  bool put_aside(Link& link, std::size_t before, Sort sort);
   void mark_dirty(Link& link) {
     if (!std::exchange(link.dirty, true)) dirty_.push_back(link.node.key);
   }
