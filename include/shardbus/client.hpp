@@ -27,8 +27,8 @@ class SHARDBUS_EXPORT Client {
 
   [[nodiscard]] EntityRef entity(std::string type, std::string id) const;
   [[nodiscard]] const std::shared_ptr<Messenger>& messenger() const;
-  // Asks in flight end in `stopped`. Idempotent. Inside a callback it throws std::logic_error, and
-  // the destructor aborts the process with a message.
+  // Asks end in `unknown_outcome` if they were sent, else in `stopped`. Idempotent. Inside a
+  // callback it throws std::logic_error, and the destructor aborts the process with a message.
   void stop();
 
   class Impl;

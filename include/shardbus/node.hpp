@@ -57,8 +57,8 @@ class SHARDBUS_EXPORT Node {
   // Hands all shards to other nodes, leaves the cluster, and stops. Errors: timeout (stopped all
   // the same; shards that did not get away are re-homed by the others), would_deadlock.
   Status leave(milliseconds deadline);
-  // Stops within a second without handing over. Asks in flight end in `stopped`. Idempotent. Inside
-  // a callback or handler it throws std::logic_error, and the destructor aborts with a message.
+  // Stops within a second without handing over. Asks end as in Client::stop. Idempotent. Inside a
+  // callback or handler it throws std::logic_error, and the destructor aborts with a message.
   void stop();
 
   class Impl;

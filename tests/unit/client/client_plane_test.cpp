@@ -183,6 +183,23 @@ TEST_F(SmartClient, AFenceThatIsNotAnsweredIsSentAgain) {
   EXPECT_THAT(sent("a"), IsEmpty());
 }
 
+TEST_P(ClientPlaneTest, AfterANodesGoodbyeNewCallsGoElsewhereAndOldOnesStayOpen) {
+  greet("a", a_);
+  greet("b", b_);
+  if (smart_) receive("a", wire::ClientTable{{a_, b_}, {TableVersion{Term{1}, a_.key, 1}, {}}});
+  const Outcome& before = ask("before");
+  EXPECT_THAT(sent("a"), ElementsAre("before"));
+  std::string goodbye;
+  wire::encode_empty(goodbye, wire::Kind::goodbye);
+  pass([&] { plane_.sessions().on_frame(port_.peers.at("a"), goodbye); });
+  EXPECT_EQ(before.times, 0);
+  (void)ask("after");
+  EXPECT_THAT(sent("a"), IsEmpty());
+  EXPECT_THAT(sent("b"), ElementsAre("after"));
+  pass([&] { plane_.sessions().on_disconnected(port_.peers.at("a")); });
+  EXPECT_EQ(before.code, Errc::unknown_outcome);
+}
+
 TEST_P(ClientPlaneTest, AfterStopEveryCallIsRefused) {
   greet("a", a_);
   if (smart_) table(a_.key, 1);
