@@ -58,7 +58,7 @@ Ticket Ledger::told(const Ticket& ticket) {
 Ticket Ledger::asked(const Ticket& ticket, Time deadline, bool must) {
   Fate fate;
   fate.ask = true;
-  fate.must = must || config_.lossless;
+  fate.must = must;
   fate.deadline = deadline;
   const Ticket made = issue(ticket, fate);
   open_.insert({made.caller, deadline, made.inside, made.entity, made.number});
@@ -104,7 +104,7 @@ void Ledger::ended(Time now, const Ticket& ticket, const ReplyView& reply) {
     if (!fate.handled) fail(text(ticket) + " was answered, but not handled");
   } else if (!info.may_have_happened && fate.handled) {
     fail(text(ticket) + " ended in " + name + ", which says not delivered, but was handled");
-  } else if (fate.must && reply.error != Errc::overloaded) {
+  } else if (fate.must || (config_.lossless && reply.error != Errc::overloaded)) {
     fail(text(ticket) + " ended in " + name + " without a fault: " + std::string(reply.text));
   }
   check_time(now, ask);

@@ -141,10 +141,9 @@ void Workload::call(Process& process) {
   }
 }
 
+// One after the other: all at once would fill the small buffers, which is no fault.
 void Workload::ask_all(Process& process) {
-  for (std::uint32_t entity = 0; entity < config_.entities; ++entity) {
-    ask(process.messenger, {false, kChainMax, entity, kLastAskTimeout, true});
-  }
+  ask(process.messenger, {false, kChainMax, 0, kLastAskTimeout, true});
 }
 
 Ticket Workload::blank(const Line& via, const Call& call) {
@@ -177,8 +176,11 @@ void Workload::ask(const Line& via, const Call& call) {
   const Target& target = targets_[call.entity];
   const std::string payload = ticket.bytes();
   via->ask({target.type, target.id, kMethod, payload}, call.timeout,
-           [this, via, ticket, depth = call.depth](const ReplyView& reply) {
-             ended(via, ticket, reply, depth);
+           [this, via, ticket, call](const ReplyView& reply) {
+             ended(via, ticket, reply, call.depth);
+             const std::uint32_t next = call.entity + 1;
+             if (!call.must || next == config_.entities || via->caller() == kNoNode) return;
+             ask(via, {false, kChainMax, next, kLastAskTimeout, true});
            });
 }
 
