@@ -32,6 +32,8 @@ struct Envelope {
 // is what could be read of it, and only it is valid), Errc::too_large (a field over its limit; the
 // envelope is taken off and `out.correlation` is valid), or Errc::unknown_kind (the same).
 Errc next_envelope(std::string_view& rest, Envelope& out) noexcept;
+// Reads one envelope that this process has written or checked before; the views point into it.
+Envelope own_envelope(std::string_view envelope) noexcept;
 
 // Appends to `out`.
 void encode(std::string& out, const Message& message);

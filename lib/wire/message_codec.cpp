@@ -1,4 +1,5 @@
 // tell, ask, reply, error: the path that every message takes, so no allocation but for `out`.
+#include <cassert>
 #include <limits>
 
 #include "wire/codec.hpp"
@@ -171,6 +172,14 @@ Errc next_envelope(std::string_view& rest, Envelope& out) noexcept {
   out.body_items = items;
   rest.remove_prefix(size);
   return known || !in.ok() ? in.error() : Errc::unknown_kind;
+}
+
+Envelope own_envelope(std::string_view envelope) noexcept {
+  Envelope out;
+  const Errc readable = next_envelope(envelope, out);
+  assert(readable == Errc::ok && envelope.empty());
+  (void)readable;
+  return out;
 }
 
 void encode(std::string& out, const Message& message) {

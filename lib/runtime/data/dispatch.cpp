@@ -2,7 +2,6 @@
 #include "runtime/data/dispatch.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
 
 #include "base/model/table.hpp"
@@ -19,15 +18,6 @@ constexpr std::uint32_t kCallbackDepthMax = 4;
 constexpr Duration kDepartureCheck = std::chrono::milliseconds(5);
 constexpr Duration kSweep = std::chrono::milliseconds(100);
 constexpr Duration kFenceRetry = std::chrono::milliseconds(100);
-
-wire::Envelope envelope_of(const HeldMessage& held) {
-  std::string_view rest = held.envelope;
-  wire::Envelope envelope;
-  const Errc readable = wire::next_envelope(rest, envelope);
-  assert(readable == Errc::ok);
-  (void)readable;
-  return envelope;
-}
 
 }  // namespace
 
@@ -148,15 +138,20 @@ Errc Dispatch::hold(std::deque<HeldMessage>& queue, const wire::Message& message
 }
 
 Errc Dispatch::hold_bytes(std::deque<HeldMessage>& queue, HeldMessage held) {
+  if (!take_room(held)) return Errc::overloaded;
+  queue.push_back(std::move(held));
+  return Errc::ok;
+}
+
+bool Dispatch::take_room(const HeldMessage& held) {
   const DataConfig& config = context_.config;
   if (held_total_ >= config.buffered_messages ||
       held_bytes_ + held.envelope.size() > config.buffered_bytes) {
-    return Errc::overloaded;
+    return false;
   }
   ++held_total_;
   held_bytes_ += held.envelope.size();
-  queue.push_back(std::move(held));
-  return Errc::ok;
+  return true;
 }
 
 void Dispatch::took_out(const HeldMessage& held) {
@@ -284,6 +279,9 @@ void Dispatch::run_deferred(std::size_t& budget) {
 }
 
 void Dispatch::abandon(Errc code, std::string_view text) {
+  for (const NodeInfo& node : context_.links->nodes()) {
+    aim(context_.links->unsent_asks(node.key), kNoNode);
+  }
   asks_.close_if([](const Asks::Ask&) { return true; },
                  [&](Asks::Ask&& ask) {
                    const bool sent = ask.target != kNoNode;
@@ -314,6 +312,12 @@ std::uint64_t Dispatch::open_relay(NodeKey node, std::uint64_t slot, NodeKey tar
   ask.target = target;
   ask.deadline = deadline;
   return asks_.open(std::move(ask));
+}
+
+void Dispatch::aim(const std::vector<std::uint64_t>& slots, NodeKey target) {
+  for (const std::uint64_t slot : slots) {
+    if (Asks::Ask* ask = asks_.find(slot)) ask->target = target;
+  }
 }
 
 void Dispatch::fail_target(NodeKey target, Errc code, std::string_view text) {
@@ -364,7 +368,7 @@ void Dispatch::release(Type& type, ShardId id) {
 
 void Dispatch::resubmit(const HeldMessage& held) {
   if (held.slot != 0 && asks_.find(held.slot) == nullptr) return;  // ended meanwhile
-  wire::Envelope envelope = envelope_of(held);
+  wire::Envelope envelope = wire::own_envelope(held.envelope);
   if (envelope.kind == wire::Kind::fence) {
     wire::Fence fence;
     if (wire::decode(envelope, fence) == Errc::ok) on_client_fence(fence);
@@ -455,8 +459,12 @@ void Dispatch::expire_held() {
       if (!shard.held.empty()) take(shard.held);
     }
   }
+  end(over);
+}
+
+void Dispatch::end(const std::vector<HeldMessage>& over) {
   for (const HeldMessage& held : over) {
-    const wire::Envelope envelope = envelope_of(held);
+    const wire::Envelope envelope = wire::own_envelope(held.envelope);
     const std::string type(envelope.message.type);
     if (held.slot == 0) {
       if (envelope.kind != wire::Kind::fence) refuse(kNoNode, 0, held.ends_in, type);

@@ -86,8 +86,8 @@ class Dispatch {
   void on_node_envelope(NodeKey from, const wire::Envelope& envelope);
   void on_link_opened(NodeKey node);
   void on_link_broken(NodeKey node);
-  // The link to a node that is no member was given up: it may come again, what it had is lost.
-  void on_way_lost(NodeKey node);
+  // The link to a node that is no member was given up: it may come again, what it had sent is lost.
+  void on_way_lost(NodeKey node, const std::vector<std::string>& unsent);
   // A new session to `node`: first the streams again, then (after what waited for the session) the
   // fences, which must not overtake what was sent along the same way.
   void resend_streams(NodeKey node);
@@ -155,6 +155,9 @@ class Dispatch {
   [[nodiscard]] Errc ends_in(const Type& type, const Shard& shard) const;
   void arrive(Type& type, ShardId id, std::uint64_t sender, const wire::Message& message,
               Time deadline);
+  void aim(const std::vector<std::uint64_t>& slots, NodeKey target);
+  void fail_sent(NodeKey node, std::string_view why);
+  void put_back(const std::vector<std::string>& unsent);
   void note_term(Term term);
   void act(Type& type, ShardId id, core::Route::Step step);
   void check_fence_later(const Type& type, ShardId id);
@@ -182,7 +185,9 @@ class Dispatch {
   [[nodiscard]] bool quiet(NodeKey node);
   void part_from_departed();
   Errc hold_bytes(std::deque<HeldMessage>& queue, HeldMessage held);
+  bool take_room(const HeldMessage& held);
   void took_out(const HeldMessage& held);
+  void end(const std::vector<HeldMessage>& over);  // each in its `ends_in`
   void expire_held();
   void sweep_regions();
   [[nodiscard]] Time deadline_of(const wire::Message& message) const {

@@ -1,5 +1,7 @@
 // What other nodes and the coordinator say: messages, fences, moves, deaths.
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
 
 #include "base/overloaded.hpp"
@@ -114,10 +116,51 @@ void Dispatch::on_link_opened(NodeKey node) {
 }
 
 void Dispatch::on_link_broken(NodeKey node) {
-  fail_target(node, Errc::unknown_outcome, "the connection to the owner's node broke");
+  fail_sent(node, "the connection to the owner's node broke");
 }
 
-void Dispatch::on_way_lost(NodeKey node) {
+// What still waits for the link goes once it stands again: nothing has happened to it.
+void Dispatch::fail_sent(NodeKey node, std::string_view why) {
+  const std::vector<std::uint64_t> unsent = context_.links->unsent_asks(node);
+  aim(unsent, kNoNode);
+  fail_target(node, Errc::unknown_outcome, why);
+  aim(unsent, node);
+}
+
+// Holds again what a link that is no more did not send, ahead of what has come since.
+void Dispatch::put_back(const std::vector<std::string>& unsent) {
+  std::map<Shard*, std::deque<HeldMessage>> ahead;
+  std::vector<HeldMessage> refused;
+  const Time until = context_.now + context_.config.held_wait;
+  for (const std::string& envelope : unsent) {
+    const wire::Message message = wire::own_envelope(envelope).message;
+    Type* type = find_type(message.type);
+    if (type == nullptr) continue;  // for the node itself
+    HeldMessage held{envelope, 0, kNever, until, Errc::expired};
+    if (message.kind == wire::Kind::ask) {
+      Asks::Ask* ask = asks_.find(message.correlation.slot);
+      if (ask == nullptr) continue;  // ended meanwhile
+      ask->target = kNoNode;
+      held = {envelope, message.correlation.slot, ask->deadline, std::min(until, ask->deadline),
+              Errc::expired};
+    }
+    Shard& shard = type->shards[shard_of(message.id, type->shard_count).value];
+    if (!take_room(held)) {
+      held.ends_in = Errc::overloaded;
+      refused.push_back(std::move(held));
+    } else {
+      ahead[&shard].push_back(std::move(held));
+    }
+  }
+  for (auto& [shard, messages] : ahead) {
+    std::move(shard->held.begin(), shard->held.end(), std::back_inserter(messages));
+    shard->held = std::move(messages);
+  }
+  end(refused);
+}
+
+void Dispatch::on_way_lost(NodeKey node, const std::vector<std::string>& unsent) {
+  put_back(unsent);
   fail_target(node, Errc::unknown_outcome, "the link to the owner's node was given up");
   for (Type& type : types_) {
     for (std::uint32_t i = 0; i < type.shard_count; ++i) {
@@ -127,7 +170,7 @@ void Dispatch::on_way_lost(NodeKey node) {
 }
 
 void Dispatch::on_peer_session_replaced(NodeKey node) {
-  fail_target(node, Errc::unknown_outcome, "the owner's node greeted anew");
+  fail_sent(node, "the owner's node greeted anew");
 }
 
 void Dispatch::resend_streams(NodeKey node) {
@@ -200,7 +243,7 @@ void Dispatch::on_gone(NodeKey node, std::string_view why) {
   departing_.erase(node);
   gone_.add(node);
   context_.peers->close(node);
-  context_.links->close(node);
+  put_back(context_.links->close(node));
   fail_target(node, Errc::unknown_outcome, why);
   core::Region::Outputs outputs;
   for (Type& type : types_) {

@@ -29,13 +29,30 @@ void Links::limit(NodeKey node, Time until) {
   if (Link* link = find(node)) link->until = until;
 }
 
-void Links::close(NodeKey node) {
+std::vector<std::string> Links::close(NodeKey node) {
+  std::vector<std::string> unsent;
   const auto found = links_.find(node);
-  if (found == links_.end()) return;
+  if (found == links_.end()) return unsent;
+  for (Waiting& waiting : found->second.waiting) {
+    if (waiting.sort == Sort::message) unsent.push_back(std::move(waiting.envelope));
+  }
   context_.wire->close_link(node);
   last_ = nullptr;
   std::erase(dirty_, node);
   links_.erase(found);
+  return unsent;
+}
+
+std::vector<std::uint64_t> Links::unsent_asks(NodeKey node) const {
+  std::vector<std::uint64_t> slots;
+  const auto found = links_.find(node);
+  if (found == links_.end()) return slots;
+  for (const Waiting& waiting : found->second.waiting) {
+    if (waiting.sort != Sort::message) continue;
+    const wire::Message message = wire::own_envelope(waiting.envelope).message;
+    if (message.kind == wire::Kind::ask) slots.push_back(message.correlation.slot);
+  }
+  return slots;
 }
 
 const NodeInfo* Links::info(NodeKey node) const {
@@ -319,8 +336,7 @@ void Links::tick() {
     if (link.until <= context_.now) over.push_back(key);
   }
   for (const NodeKey node : over) {
-    close(node);
-    context_.dispatch->on_way_lost(node);
+    context_.dispatch->on_way_lost(node, close(node));
   }
 }
 

@@ -33,8 +33,11 @@ class Links {
   // For a few envelopes only: the link goes again by itself, unless `open` claims it.
   void reach(const NodeInfo& node) { open(node, context_.now + kPassing); }
   void let_go(NodeKey node) { limit(node, context_.now + kPassing); }
-  // Forgets the link and what waits for it; the caller ends the asks that it had.
-  void close(NodeKey node);
+  // Forgets the link. Returns the messages that still waited to be sent, oldest first; the caller
+  // sends them another way, and ends the asks that had gone out.
+  [[nodiscard]] std::vector<std::string> close(NodeKey node);
+  // The asks among the messages that still wait to be sent, by slot.
+  [[nodiscard]] std::vector<std::uint64_t> unsent_asks(NodeKey node) const;
   [[nodiscard]] bool knows(NodeKey node) const { return links_.contains(node); }
   // Whether envelopes may go there at all, now or once its session stands.
   [[nodiscard]] bool takes(NodeKey node) const {

@@ -4,52 +4,7 @@
 namespace shardbus::runtime {
 namespace {
 
-class DataPlaneTest : public PlaneTest {
- protected:
-  DataPlaneTest() : a_(1), b_(2) {
-    pass(a_, [&] { a_.plane->connect(info_of(2)); });
-    pass(b_, [&] { b_.plane->connect(info_of(1)); });
-  }
-  void connect() {
-    pass(a_, [&] { a_.plane->links().on_connected(key_of(2)); });
-    pass(b_, [&] { b_.plane->links().on_connected(key_of(1)); });
-    exchange();
-  }
-  // B owns all shards of "echo".
-  void b_owns() {
-    pass(b_, [&] {
-      b_.host("echo");
-      b_.own("echo");
-    });
-    pass(a_, [&] { a_.owner("echo", key_of(2)); });
-  }
-  bool move(TestNode& from, TestNode& to) {
-    const NodeKey sender = from.plane->config().self.key;
-    const bool any = !from.wire.link.empty() || !from.wire.peer.empty();
-    pass(to, [&] {
-      for (const auto& [node, frame] : std::exchange(from.wire.link, {})) {
-        to.plane->peers().on_frame(1, frame);
-      }
-      for (const auto& [node, frame] : std::exchange(from.wire.peer, {})) {
-        to.plane->links().on_frame(sender, frame);
-      }
-    });
-    return any;
-  }
-  void exchange() {
-    for (int i = 0; i < 100; ++i) {
-      const bool forth = move(a_, b_);
-      if (!move(b_, a_) && !forth) return;
-    }
-    FAIL() << "the nodes never fall silent";
-  }
-  void ask_a(Outcome& outcome, std::string_view method = "say", milliseconds timeout = 1000ms) {
-    pass(a_, [&] { a_.ask({"echo", "id", method, "hello"}, timeout, outcome); });
-  }
-
-  TestNode a_;
-  TestNode b_;
-};
+using DataPlaneTest = TwoPlanesTest;
 
 TEST_F(DataPlaneTest, LocalEntityAnswers) {
   pass(a_, [&] {
@@ -308,92 +263,6 @@ TEST_F(DataPlaneTest, UserCodeThatThrowsHarmsNobody) {
 }
 
 // A joiner that was slow is forgotten and then comes in all the same.
-TEST_F(DataPlaneTest, AStrangerThatWasLetGoMayComeAgain) {
-  connect();
-  b_owns();
-  pass(a_, [&] { a_.plane->let_go(key_of(2)); });
-  pass(a_, [&] { a_.plane->connect(info_of(2)); });
-  later(60s);
-  pass(a_);
-  Outcome outcome;
-  ask_a(outcome);
-  exchange();
-  EXPECT_EQ(outcome.error, Errc::ok);
-}
-
-TEST_F(DataPlaneTest, ALinkForOneAnswerGoesByItself) {
-  pass(a_, [&] { a_.plane->reach(info_of(3)); });
-  EXPECT_TRUE(a_.plane->links().knows(key_of(3)));
-  later(20s);
-  pass(a_);
-  EXPECT_FALSE(a_.plane->links().knows(key_of(3)));
-  EXPECT_TRUE(a_.plane->links().knows(key_of(2)));
-}
-
-// An owner may be asked by a node that its membership has not told of yet.
-TEST_F(DataPlaneTest, WhoeverAsksGetsAWayBack) {
-  connect();
-  b_owns();
-  pass(b_, [&] { b_.plane->links().close(key_of(1)); });
-  pass(a_, [&] { a_.plane->peers().close(key_of(2)); });
-  Outcome outcome;
-  ask_a(outcome);
-  move(a_, b_);
-  EXPECT_TRUE(b_.plane->links().knows(key_of(1)));
-  pass(b_, [&] { b_.plane->links().on_connected(key_of(1)); });
-  exchange();
-  EXPECT_EQ(outcome.error, Errc::ok);
-}
-
-// A table may name an owner before the membership does.
-TEST_F(DataPlaneTest, AMessageWaitsForTheLinkToItsOwner) {
-  connect();
-  b_owns();
-  pass(a_, [&] { a_.plane->links().close(key_of(2)); });
-  std::vector<Outcome> outcomes(3);
-  for (Outcome& outcome : outcomes) ask_a(outcome);
-  EXPECT_EQ(a_.plane->dispatch().held(), outcomes.size());
-  pass(a_, [&] { a_.plane->connect(info_of(2)); });
-  pass(a_, [&] { a_.plane->links().on_connected(key_of(2)); });
-  exchange();
-  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error, Errc::ok);
-}
-
-TEST_F(DataPlaneTest, ALinkThatIsGivenUpEndsWhatItHad) {
-  pass(a_, [&] { a_.plane->reach(info_of(3)); });
-  pass(a_, [&] { a_.owner("echo", key_of(3)); });
-  Outcome outcome;
-  ask_a(outcome, "say", 60'000ms);
-  EXPECT_EQ(outcome.times, 0);
-  later(11s);
-  pass(a_);
-  EXPECT_EQ(outcome.times, 1);
-  EXPECT_EQ(outcome.error, Errc::unknown_outcome);
-}
-
-// Tells bring no answer: a link that only sent was taken for dead after four ping intervals.
-TEST_F(DataPlaneTest, ALinkThatOnlySendsStaysAlive) {
-  connect();
-  b_owns();
-  for (int i = 0; i < 30; ++i) {
-    later(500ms);
-    pass(a_, [&] { ASSERT_EQ(a_.plane->tell({"echo", "id", "say", "x"}), Errc::ok); });
-    exchange();
-  }
-  EXPECT_EQ(a_.plane->status().counters["link_resets"], 0U);
-}
-
-TEST_F(DataPlaneTest, LostLinkIsUnknownOutcomeAtOnce) {
-  connect();
-  b_owns();
-  Outcome outcome;
-  ask_a(outcome, "silence");
-  exchange();
-  pass(a_, [&] { a_.plane->links().on_disconnected(key_of(2)); });
-  EXPECT_EQ(outcome.times, 1);
-  EXPECT_EQ(outcome.error, Errc::unknown_outcome);
-}
-
 TEST_F(DataPlaneTest, DeadNodeIsUnknownOutcomeAndTheNextAskWaitsForTheNextTable) {
   connect();
   b_owns();

@@ -145,13 +145,13 @@ struct TestNode {
     EXPECT_EQ(plane->host(std::move(type)), Errc::ok);
   }
   // Owns every shard of the type, and knows it.
-  void own(const std::string& name) {
+  void own(const std::string& name, std::uint64_t number = 1) {
     const NodeKey self = plane->config().self.key;
     for (std::uint32_t i = 0; i < kShards; ++i) {
-      plane->dispatch().on_region_command(self,
-                                          RehomeShard{{name, ShardId{i}}, kShards, generation()});
+      plane->dispatch().on_region_command(
+          self, RehomeShard{{name, ShardId{i}}, kShards, generation(number)});
     }
-    owner(name, self);
+    owner(name, self, number);
   }
   void owner(const std::string& name, NodeKey node, std::uint64_t number = 1) {
     TypeTable rows{name, kShards, {}};
@@ -189,6 +189,54 @@ class PlaneTest : public testing::Test {
   void later(Duration time) { now_ += time; }
 
   Time now_ = Time{} + 1h;
+};
+
+// Node B takes from node A what the test carries over, and the other way round.
+class TwoPlanesTest : public PlaneTest {
+ protected:
+  TwoPlanesTest() : a_(1), b_(2) {
+    pass(a_, [&] { a_.plane->connect(info_of(2)); });
+    pass(b_, [&] { b_.plane->connect(info_of(1)); });
+  }
+  void connect() {
+    pass(a_, [&] { a_.plane->links().on_connected(key_of(2)); });
+    pass(b_, [&] { b_.plane->links().on_connected(key_of(1)); });
+    exchange();
+  }
+  // B owns all shards of "echo".
+  void b_owns() {
+    pass(b_, [&] {
+      b_.host("echo");
+      b_.own("echo");
+    });
+    pass(a_, [&] { a_.owner("echo", key_of(2)); });
+  }
+  bool move(TestNode& from, TestNode& to) {
+    const NodeKey sender = from.plane->config().self.key;
+    const bool any = !from.wire.link.empty() || !from.wire.peer.empty();
+    pass(to, [&] {
+      for (const auto& [node, frame] : std::exchange(from.wire.link, {})) {
+        to.plane->peers().on_frame(1, frame);
+      }
+      for (const auto& [node, frame] : std::exchange(from.wire.peer, {})) {
+        to.plane->links().on_frame(sender, frame);
+      }
+    });
+    return any;
+  }
+  void exchange() {
+    for (int i = 0; i < 100; ++i) {
+      const bool forth = move(a_, b_);
+      if (!move(b_, a_) && !forth) return;
+    }
+    FAIL() << "the nodes never fall silent";
+  }
+  void ask_a(Outcome& outcome, std::string_view method = "say", milliseconds timeout = 1000ms) {
+    pass(a_, [&] { a_.ask({"echo", "id", method, "hello"}, timeout, outcome); });
+  }
+
+  TestNode a_;
+  TestNode b_;
 };
 
 // All envelopes of some frames, with the bytes that they point into.

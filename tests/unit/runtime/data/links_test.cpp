@@ -1,0 +1,162 @@
+// Links: who gets one, when they break or are given up, and what becomes of what they had.
+#include "plane_fixture.hpp"
+
+namespace shardbus::runtime {
+namespace {
+
+using LinksTest = TwoPlanesTest;
+
+TEST_F(LinksTest, AStrangerThatWasLetGoMayComeAgain) {
+  connect();
+  b_owns();
+  pass(a_, [&] { a_.plane->let_go(key_of(2)); });
+  pass(a_, [&] { a_.plane->connect(info_of(2)); });
+  later(60s);
+  pass(a_);
+  Outcome outcome;
+  ask_a(outcome);
+  exchange();
+  EXPECT_EQ(outcome.error, Errc::ok);
+}
+
+TEST_F(LinksTest, ALinkForOneAnswerGoesByItself) {
+  pass(a_, [&] { a_.plane->reach(info_of(3)); });
+  EXPECT_TRUE(a_.plane->links().knows(key_of(3)));
+  later(20s);
+  pass(a_);
+  EXPECT_FALSE(a_.plane->links().knows(key_of(3)));
+  EXPECT_TRUE(a_.plane->links().knows(key_of(2)));
+}
+
+// An owner may be asked by a node that its membership has not told of yet.
+TEST_F(LinksTest, WhoeverAsksGetsAWayBack) {
+  connect();
+  b_owns();
+  pass(b_, [&] { (void)b_.plane->links().close(key_of(1)); });
+  pass(a_, [&] { a_.plane->peers().close(key_of(2)); });
+  Outcome outcome;
+  ask_a(outcome);
+  move(a_, b_);
+  EXPECT_TRUE(b_.plane->links().knows(key_of(1)));
+  pass(b_, [&] { b_.plane->links().on_connected(key_of(1)); });
+  exchange();
+  EXPECT_EQ(outcome.error, Errc::ok);
+}
+
+// A table may name an owner before the membership does.
+TEST_F(LinksTest, AMessageWaitsForTheLinkToItsOwner) {
+  connect();
+  b_owns();
+  pass(a_, [&] { (void)a_.plane->links().close(key_of(2)); });
+  std::vector<Outcome> outcomes(3);
+  for (Outcome& outcome : outcomes) ask_a(outcome);
+  EXPECT_EQ(a_.plane->dispatch().held(), outcomes.size());
+  pass(a_, [&] { a_.plane->connect(info_of(2)); });
+  pass(a_, [&] { a_.plane->links().on_connected(key_of(2)); });
+  exchange();
+  for (const Outcome& outcome : outcomes) EXPECT_EQ(outcome.error, Errc::ok);
+}
+
+TEST_F(LinksTest, ALinkThatIsGivenUpEndsWhatItSentAndKeepsTheRest) {
+  connect();
+  b_owns();
+  Outcome sent;
+  ask_a(sent, "silence", 60'000ms);
+  exchange();
+  pass(a_, [&] { a_.plane->links().on_disconnected(key_of(2)); });
+  EXPECT_EQ(sent.error, Errc::unknown_outcome);
+  Outcome unsent;
+  ask_a(unsent, "say", 60'000ms);
+  pass(a_, [&] { a_.plane->let_go(key_of(2)); });
+  later(11s);
+  pass(a_);
+  EXPECT_EQ(unsent.times, 0);
+  EXPECT_EQ(a_.plane->dispatch().held(), 1U);
+  pass(a_, [&] { a_.plane->connect(info_of(2)); });
+  pass(b_);  // has heard nothing either, and starts again
+  connect();
+  EXPECT_EQ(unsent.times, 1);
+  EXPECT_EQ(unsent.error, Errc::ok);
+}
+
+// What waits for a session has not happened: the next session brings it.
+TEST_F(LinksTest, ABrokenLinkEndsNothingThatStillWaits) {
+  connect();
+  b_owns();
+  Outcome outcome;
+  pass(a_, [&] { a_.plane->links().on_disconnected(key_of(2)); });
+  ask_a(outcome);
+  pass(a_, [&] { a_.plane->links().on_connected(key_of(2)); });
+  pass(a_, [&] { a_.plane->links().on_connected(key_of(2)); });
+  pass(b_, [&] { b_.plane->links().on_connected(key_of(1)); });
+  exchange();
+  EXPECT_EQ(outcome.times, 1);
+  EXPECT_EQ(outcome.error, Errc::ok);
+}
+
+// What never left for a node that is gone goes to the next owner, in its order and ahead of what
+// was asked later.
+TEST_F(LinksTest, WhatADeadNodeWasNotSentGoesToTheNextOwner) {
+  connect();
+  b_owns();
+  pass(a_, [&] { a_.plane->links().on_disconnected(key_of(2)); });
+  std::vector<std::string> answers;
+  const auto ask = [&](std::string_view payload) {
+    pass(a_, [&] {
+      a_.plane->ask({"echo", "id", "say", payload}, 60'000ms, [&answers](const ReplyView& reply) {
+        answers.push_back(reply.ok() ? std::string(reply.payload)
+                                     : std::string(error_info(reply.error).name));
+      });
+    });
+  };
+  ask("1");
+  pass(a_, [&] { EXPECT_EQ(a_.plane->tell({"echo", "id", "say", "told"}), Errc::ok); });
+  ask("2");
+  pass(a_, [&] { a_.plane->bury(key_of(2)); });
+  EXPECT_TRUE(answers.empty());
+  EXPECT_EQ(a_.plane->dispatch().held(), 3U);
+  ask("3");
+  pass(a_, [&] {
+    a_.host("echo");
+    a_.own("echo", 2);
+  });
+  EXPECT_EQ(answers, (std::vector<std::string>{"1", "2", "3"}));
+  EXPECT_EQ(a_.plane->dispatch().held(), 0U);
+}
+
+TEST_F(LinksTest, AtTheEndWhatWaitsForASessionWasNotSent) {
+  connect();
+  b_owns();
+  pass(a_, [&] { a_.plane->links().on_disconnected(key_of(2)); });
+  Outcome outcome;
+  ask_a(outcome);
+  pass(a_, [&] { a_.plane->abandon(Errc::stopped, "the node stops"); });
+  EXPECT_EQ(outcome.times, 1);
+  EXPECT_EQ(outcome.error, Errc::stopped);
+}
+
+// Tells bring no answer: a link that only sent was taken for dead after four ping intervals.
+TEST_F(LinksTest, ALinkThatOnlySendsStaysAlive) {
+  connect();
+  b_owns();
+  for (int i = 0; i < 30; ++i) {
+    later(500ms);
+    pass(a_, [&] { ASSERT_EQ(a_.plane->tell({"echo", "id", "say", "x"}), Errc::ok); });
+    exchange();
+  }
+  EXPECT_EQ(a_.plane->status().counters["link_resets"], 0U);
+}
+
+TEST_F(LinksTest, LostLinkIsUnknownOutcomeAtOnce) {
+  connect();
+  b_owns();
+  Outcome outcome;
+  ask_a(outcome, "silence");
+  exchange();
+  pass(a_, [&] { a_.plane->links().on_disconnected(key_of(2)); });
+  EXPECT_EQ(outcome.times, 1);
+  EXPECT_EQ(outcome.error, Errc::unknown_outcome);
+}
+
+}  // namespace
+}  // namespace shardbus::runtime
