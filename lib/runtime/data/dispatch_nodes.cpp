@@ -319,7 +319,6 @@ void Dispatch::on_region_command(NodeKey from, const ControlMessage& command) {
                        [&](auto& region, auto& out) { region.prepare(c.generation, c.from, out); });
                  },
                  [&](const FreezeShard& c) {
-                   context_.peers->close(c.from);  // nothing of the old owner's stream counts now
                    run(c.shard, c.generation, 0,
                        [&](auto& region, auto& out) { region.freeze(c.generation, out); });
                  },
