@@ -1,7 +1,7 @@
-// Plays scripts of one shard on three nodes:
+// Plays scripts of one shard on four nodes:
 //   begin at=1 g=2 to=2 | prepare at=2 g=2 from=1 | freeze at=2 g=2 | rehome at=1 g=1
 //   term at=1 term=2 | table at=1 owner=2 g=2 | send 1 | deliver 1 2 [n] | reset 1 2
-//   stop 1 | handle 1 [n] | timer 1 | kill 1 | dead at=2 node=1 | show
+//   stop 1 | handle 1 [n] | timer 1 | past 1 | kill 1 | dead at=2 node=1 | show
 // g is a counter, or term/counter.
 #include <stdexcept>
 
@@ -67,6 +67,8 @@ class RegionPlayer final : public Player {
       world_.finish_stop(at);
     } else if (c.verb == "timer") {
       world_.timer(at);
+    } else if (c.verb == "past") {
+      world_.go_past(at);
     } else if (c.verb == "kill") {
       world_.kill(at);
     } else {
@@ -76,7 +78,7 @@ class RegionPlayer final : public Player {
 
   void show(NodeKey at) { shown_ += world_.node(at).region.state_text() + "\n"; }
 
-  handoff::World world_{3};
+  handoff::World world_{4};
   std::string shown_;
 };
 

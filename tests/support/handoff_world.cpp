@@ -162,6 +162,15 @@ void World::table(NodeKey at, const TableEntry& entry) {
   if (!target.dead.contains(entry.owner)) act(at, target.route.on_entry(entry));
 }
 
+void World::go_past(NodeKey at) {
+  Node& target = node(at);
+  const TableEntry owner{target.route.owner(), target.route.generation()};
+  if (!target.alive || target.dead.contains(owner.owner)) return;
+  core::Region::Outputs outputs;
+  target.region.go_past(target.region.other(), owner, outputs);
+  carry_out(at, outputs);
+}
+
 // --- links ---
 
 void World::put(NodeKey from, NodeKey to, Packet packet) {

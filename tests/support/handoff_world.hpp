@@ -70,6 +70,7 @@ class World {
   void freeze(NodeKey at, Generation generation);
   void rehome(NodeKey at, Generation generation);
   void table(NodeKey at, const TableEntry& entry);
+  void go_past(NodeKey at);  // the node that it passes things on to is about to leave
   void kill(NodeKey node);
   void note_death(NodeKey at, NodeKey dead);
 

@@ -18,7 +18,8 @@ Region::Verdict Region::arrive_elsewhere() {
 }
 
 void Region::park(Parked message, Outputs& out) {
-  if (state_ == RegionState::sending || state_ == RegionState::forward) {
+  const bool passes = state_ == RegionState::sending || state_ == RegionState::forward;
+  if (passes && own_fence_ == 0) {
     append(std::move(message), out);
   } else {
     held_.push_back(std::move(message));
@@ -39,8 +40,9 @@ void Region::on_fence(const PassingFence& fence, Outputs& out) {
       return;
     case RegionState::sending:
     case RegionState::forward:
-      // Where the buffer is full the sender asks again: an open fence is repeated.
-      if (parked() < parked_limit_) append(fence, out);
+      // Where the buffer is full, or we wait for a fence ourselves, the sender asks again: an open
+      // fence is repeated.
+      if (own_fence_ == 0 && parked() < parked_limit_) append(fence, out);
       return;
     case RegionState::none:
     case RegionState::frozen:
@@ -175,6 +177,7 @@ void Region::on_own_fence(std::uint64_t id, Outputs& out) {
   if (id != own_fence_ || own_fence_ == 0) return;
   own_fence_ = 0;
   if (state_ == RegionState::owner) release_held(out);
+  if (state_ == RegionState::forward) change_next(out);
   if (waiting_begin_.has_value()) {
     const auto [generation, next] = *std::exchange(waiting_begin_, std::nullopt);
     begin(generation, next, out);
@@ -197,6 +200,7 @@ void Region::on_table(const TableEntry& entry, Outputs& out) {
 }
 
 void Region::on_dead(NodeKey node, Outputs& out) {
+  if (past_.owner == node) past_ = {};
   if (own_fence_ != 0 && own_fence_via_ == node) on_own_fence(own_fence_, out);
   if (stopping_ && next_ == node) {  // nothing left this node yet: go on as the owner
     next_ = self_;

@@ -70,6 +70,10 @@ class Region {
                Outputs& out);
   void on_ack(NodeKey from, Generation generation);
 
+  // The next owner leaves in good order, and `owner` has the shard now: what still comes here goes
+  // there straight, once all that went through the leaver is through (rule 11).
+  void go_past(NodeKey leaver, const TableEntry& owner, Outputs& out);
+
   // --- the world ---
   void on_own_fence(std::uint64_t id, Outputs& out);  // answered, or its path lost
   void on_table(const TableEntry& entry, Outputs& out);
@@ -89,6 +93,10 @@ class Region {
   [[nodiscard]] NodeKey other() const { return other_; }
   [[nodiscard]] bool stopping() const { return stopping_; }
   [[nodiscard]] bool owns() const { return state_ == RegionState::owner; }
+  // What others send through here goes there, now or once our fence is through.
+  [[nodiscard]] bool passes_to(NodeKey node) const {
+    return state_ == RegionState::forward && (other_ == node || past_.owner == node);
+  }
   [[nodiscard]] std::size_t parked() const {
     return held_.size() + arrived_.size() + retained_.size();
   }
@@ -118,6 +126,7 @@ class Region {
   void apply_item(StreamItem item, Outputs& out);
   void end_of_stream(std::uint64_t tail, Outputs& out);
   void append(StreamItem item, Outputs& out);
+  void change_next(Outputs& out);
   void release_held(Outputs& out);
   void fail_all(std::deque<Parked>& messages, Errc code, Outputs& out);
   void take_back(Generation generation, Outputs& out);
@@ -139,12 +148,14 @@ class Region {
   SenderMarks marks_;
   std::deque<StreamItem> retained_;  // sending: everything since the stream's start
   std::uint64_t sent_ = 0;           // items of the stream so far
+  TableEntry past_;                  // forward, own fence open: who is the next one behind it
+  bool streamless_ = false;          // forward: to a node that had no stream of ours
   std::vector<Inflow> inflows_;      // at most two per node
   NodeKey source_;                   // whose stream made or makes us owner
   Generation source_generation_;     // and that stream's
   std::deque<StreamItem> arrived_;   // incoming: until the tail
   std::deque<Parked> held_;          // stopping, incoming, own fence open: arrived directly
-  std::uint64_t own_fence_ = 0;      // open fence of rule 7; 0: none
+  std::uint64_t own_fence_ = 0;      // open fence of rules 7 and 11; 0: none
   std::uint64_t own_fences_ = kOwnFenceIds;
   NodeKey own_fence_via_;
   std::optional<std::pair<Generation, NodeKey>> waiting_begin_;  // BEGIN during an own fence

@@ -22,6 +22,8 @@ void Region::on_stopped(std::vector<SavedEntity> states, std::vector<Parked> uns
   state_ = RegionState::sending;
   generation_ = next_generation_;
   other_ = next_;
+  past_ = {};
+  streamless_ = false;
   sent_ = 0;
   // Whatever goes before the tail was accepted here and is not judged again: the marks may be newer
   // than the stamps of what still waits in the queue.
@@ -47,7 +49,34 @@ void Region::resume(std::vector<SavedEntity> states, std::vector<Parked> unstart
 
 void Region::append(StreamItem item, Outputs& out) {
   if (state_ == RegionState::sending) retained_.push_back(item);
-  out.emplace_back(SendItem{other_, generation_, sent_++, std::move(item)});
+  // Without a generation it belongs to no stream.
+  const Generation stream = streamless_ ? Generation{} : generation_;
+  out.emplace_back(SendItem{other_, stream, sent_++, std::move(item)});
+}
+
+void Region::go_past(NodeKey leaver, const TableEntry& owner, Outputs& out) {
+  if (state_ != RegionState::forward || other_ != leaver) return;
+  const bool elsewhere = owner.owner != kNoNode && owner.owner != leaver && owner.owner != self_;
+  if (!elsewhere || owner.generation <= generation_) return;
+  past_ = owner;
+  if (own_fence_ != 0) return;
+  own_fence_ = ++own_fences_;
+  own_fence_via_ = leaver;
+  resend_own_fence(out);
+}
+
+// The own fence is through. If the one behind it died meanwhile, nobody is left to pass things on
+// to, as after the death of any next owner.
+void Region::change_next(Outputs& out) {
+  const TableEntry next = std::exchange(past_, {});
+  other_ = next.owner;
+  if (other_ == kNoNode) {
+    state_ = RegionState::none;
+    return fail_all(held_, Errc::stale_owner, out);
+  }
+  generation_ = next.generation;
+  streamless_ = true;
+  for (Parked& message : std::exchange(held_, {})) append(std::move(message), out);
 }
 
 void Region::on_ack(NodeKey from, Generation generation) {
@@ -71,8 +100,10 @@ void Region::on_link_reset(NodeKey node, Outputs& out) {
 
 void Region::resend_own_fence(Outputs& out) {
   if (own_fence_ == 0) return;
+  const bool passes = state_ == RegionState::forward;
+  const TableEntry goal = passes ? past_ : TableEntry{self_, generation_};
   out.emplace_back(
-      SendOwnFence{own_fence_via_, {own_fence_, self_.value, generation_, self_, self_}});
+      SendOwnFence{own_fence_via_, {own_fence_, self_.value, goal.generation, goal.owner, self_}});
 }
 
 // Rule 20: the next owner died with the transfer under way; what it did with it is not known.
@@ -169,6 +200,7 @@ Region::Inflow* Region::inflow_of(NodeKey from, Generation generation, std::uint
 
 void Region::on_item(NodeKey from, Generation generation, std::uint64_t index, StreamItem item,
                      Outputs& out) {
+  if (!generation.known()) return take_forwarded(false, std::move(item), out);
   Inflow* const inflow = inflow_of(from, generation, index, out);
   if (inflow == nullptr) return;
   const bool filling =
@@ -202,8 +234,9 @@ void Region::fill(std::uint64_t index, StreamItem item, Outputs& out) {
   arrived_.push_back(std::move(item));
 }
 
-// What a former owner passes on after its transfer (rules 6 and 11). Nodes that went through us
-// twice, or that have not heard of our own move yet, come in here in every state.
+// What a former owner passes on after its transfer (rules 6 and 11), to us or to a node that left.
+// Nodes that went through us twice, or that have not heard of our own move yet, come in here in
+// every state.
 void Region::take_forwarded(bool source, StreamItem item, Outputs& out) {
   if (auto* fence = std::get_if<PassingFence>(&item)) {
     const bool own = fence->sender == self_.value && fence->id >= kOwnFenceIds;
@@ -217,12 +250,9 @@ void Region::take_forwarded(bool source, StreamItem item, Outputs& out) {
       if (own_fence_ == 0 || source) return apply_item(std::move(item), out);
       [[fallthrough]];
     case RegionState::incoming:
-      held_.push_back(std::move(*message));
-      return;
     case RegionState::sending:
     case RegionState::forward:
-      append(std::move(item), out);
-      return;
+      return park(std::move(*message), out);
     case RegionState::none:
     case RegionState::frozen:
       out.emplace_back(FailParked{std::move(*message), Errc::stale_owner});

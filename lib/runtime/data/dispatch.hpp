@@ -183,6 +183,7 @@ class Dispatch {
   void on_admin(const wire::Message& message, NodeKey asker, std::uint64_t slot);
   Errc route_admin(const wire::Message& message, std::uint64_t slot);
   [[nodiscard]] bool quiet(NodeKey node);
+  void go_past(NodeKey leaver);
   void part_from_departed();
   Errc hold_bytes(std::deque<HeldMessage>& queue, HeldMessage held);
   bool take_room(const HeldMessage& held);

@@ -196,6 +196,8 @@ bool Dispatch::quiet(NodeKey node) {
       // Without an owner no fence will be sent: what went that way goes before the goodbye.
       const bool fences = shard.route.used() && shard.route.owner() != kNoNode;
       if (shard.route.via() == node && fences) return false;
+      // Others may not have heard that the shard left us, and may send through here.
+      if (shard.region.passes_to(node) && shard.route.owner() != kNoNode) return false;
       if (shard.region.other() == node && shard.region.state() == RegionState::sending) {
         return false;
       }
@@ -204,10 +206,26 @@ bool Dispatch::quiet(NodeKey node) {
   return true;
 }
 
+// What still comes here for a shard that we gave to the leaver goes past it from now on.
+void Dispatch::go_past(NodeKey leaver) {
+  core::Region::Outputs outputs;
+  for (Type& type : types_) {
+    for (std::uint32_t i = 0; i < type.shard_count; ++i) {
+      Shard& shard = type.shards[i];
+      const TableEntry owner{shard.route.owner(), shard.route.generation()};
+      if (shard.region.other() != leaver || !context_.links->takes(owner.owner)) continue;
+      shard.region.go_past(leaver, owner, outputs);
+      if (!outputs.empty()) carry_out(type, ShardId{i}, outputs);
+      outputs.clear();
+    }
+  }
+}
+
 void Dispatch::part_from_departed() {
   std::vector<NodeKey> overdue;
   for (auto& [node, departure] : departing_) {
     const bool late = context_.now >= departure.deadline;
+    if (!departure.said) go_past(node);
     if (departure.said) {
       if (late) overdue.push_back(node);
     } else if (late || quiet(node)) {

@@ -18,6 +18,7 @@ struct Faults {
   bool deaths = false;
   bool undos = false;
   bool take_overs = false;
+  bool leavers = false;  // forwarders go past the next node
 };
 
 class Run {
@@ -79,7 +80,8 @@ class Run {
       case 9:
         return coordinator_.deliver(any());
       case 10:
-        if (random_.chance(0.4)) coordinator_.move(any());
+        if (random_.chance(0.4)) return coordinator_.move(any());
+        if (faults_.leavers) world_.go_past(any());
         return;
       default:
         return trouble();
@@ -194,6 +196,14 @@ TEST(Handoff, DeathsKeepOneOwner) {
 
 TEST(Handoff, EverythingAtOnceKeepsOneOwner) {
   check(50'001, 6000, {true, true, true, true});
+}
+
+TEST(Handoff, GoingPastALeaverLosesRepeatsAndReordersNothing) {
+  check(60'001, 4000, {.leavers = true});
+}
+
+TEST(Handoff, GoingPastALeaverOverBrokenLinksReordersNothing) {
+  check(70'001, 4000, {.resets = true, .leavers = true});
 }
 
 }  // namespace
