@@ -33,10 +33,12 @@ void PeerDoor::on_frame(std::uint32_t connection, std::string_view frame) {
   }
   Session& session = found->second;
   if (link.sequence != session.expected) {
-    // Frames were lost on the way; the sender has to know before anything newer is taken.
-    connections_.erase(session.node.key);
-    sessions_.erase(found);
-    return no_session(connection);
+    // Frames were lost on the way; the sender has to know before anything newer is taken. Replies
+    // to our asks may have been among them.
+    const NodeKey from = session.node.key;
+    close(from);
+    no_session(connection);
+    return context_.dispatch->on_peer_session_replaced(from);
   }
   if (std::exchange(session.told, context_.now) != context_.now) {
     context_.listener->on_traffic(session.node.key);
