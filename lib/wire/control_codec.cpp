@@ -45,17 +45,19 @@ Errc read(const Envelope& in, FreezeShard& out) {
 }
 
 void write(Writer& out, const RehomeShard& m) {
-  out.envelope(Kind::rehome, 4);
+  out.envelope(Kind::rehome, 5);
   write_shard(out, m.shard);
   write_generation(out, m.generation);
   out.uint(m.shard_count);
+  write_generation(out, m.frozen);
 }
 
 Errc read(const Envelope& in, RehomeShard& out) {
-  Cursor from = body_of(in, 4);
+  Cursor from = body_of(in, 5);
   read_shard(from, out.shard);
   out.generation = read_generation(from);
   out.shard_count = read_shard_count(from);
+  out.frozen = read_generation(from);
   check_shard(from, out.shard.shard, out.shard_count);
   return from.error();
 }

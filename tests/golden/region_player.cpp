@@ -41,7 +41,7 @@ class RegionPlayer final : public Player {
     if (c.verb == "begin") return world_.begin(at, g, node(c.value("to")));
     if (c.verb == "prepare") return world_.prepare(at, g, node(c.value("from")));
     if (c.verb == "freeze") return world_.freeze(at, g);
-    if (c.verb == "rehome") return world_.rehome(at, g);
+    if (c.verb == "rehome") return world_.rehome(at, g, generation(c.value("frozen", "0")));
     if (c.verb == "table") return world_.table(at, {node(c.value("owner")), g});
     if (c.verb == "dead") return world_.note_death(at, node(c.value("node")));
     if (c.verb == "term") {

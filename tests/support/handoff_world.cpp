@@ -380,9 +380,9 @@ void World::freeze(NodeKey at, Generation generation) {
   carry_out(at, outputs);
 }
 
-void World::rehome(NodeKey at, Generation generation) {
+void World::rehome(NodeKey at, Generation generation, Generation frozen) {
   core::Region::Outputs outputs;
-  node(at).region.rehome(generation, outputs);
+  node(at).region.rehome(generation, frozen, outputs);
   carry_out(at, outputs);
   check_owners();
 }

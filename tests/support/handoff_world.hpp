@@ -68,7 +68,7 @@ class World {
   void begin(NodeKey at, Generation generation, NodeKey next);
   void prepare(NodeKey at, Generation generation, NodeKey from);
   void freeze(NodeKey at, Generation generation);
-  void rehome(NodeKey at, Generation generation);
+  void rehome(NodeKey at, Generation generation, Generation frozen = {});
   void table(NodeKey at, const TableEntry& entry);
   void go_past(NodeKey at);  // the node that it passes things on to is about to leave
   void kill(NodeKey node);

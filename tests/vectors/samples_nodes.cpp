@@ -47,7 +47,8 @@ void add_commands(Samples& samples) {
   samples.add("begin", control(BeginHandoff{kShard, sample_generation(6), b}));
   samples.add("prepare", control(PrepareHandoff{kShard, sample_generation(6), a}));
   samples.add("freeze", control(FreezeShard{kShard, sample_generation(6), a}));
-  samples.add("rehome", control(RehomeShard{kShard, 256, sample_generation(7)}));
+  samples.add("rehome",
+              control(RehomeShard{kShard, 256, sample_generation(7), sample_generation(6)}));
   for (const auto& [name, kind] : {std::pair{"answer: owned", RegionAnswerKind::owned},
                                    {"answer: frozen", RegionAnswerKind::frozen},
                                    {"answer: refused", RegionAnswerKind::refused}}) {

@@ -89,6 +89,8 @@ struct RehomeShard {  // to any node: own it afresh
   ShardName shard;
   std::uint32_t shard_count = 0;
   Generation generation;
+  Generation
+      frozen;  // of a handoff that was called off: who still sends it takes back what it sent
   friend bool operator==(const RehomeShard&, const RehomeShard&) = default;
 };
 using RegionCommand = std::variant<BeginHandoff, PrepareHandoff, FreezeShard, RehomeShard>;

@@ -23,7 +23,8 @@ std::string text(const FreezeShard& m) {
   return "freeze " + to_text(m.shard) + " " + to_text(m.generation) + " from " + to_text(m.from);
 }
 std::string text(const RehomeShard& m) {
-  return "rehome " + to_text(m.shard) + " " + to_text(m.generation);
+  return "rehome " + to_text(m.shard) + " " + to_text(m.generation) +
+         (m.frozen.known() ? " frozen " + to_text(m.frozen) : "");
 }
 std::string text(const RegionAnswer& m) {
   return std::string(to_text(m.kind)) + " " + to_text(m.shard) + " " + to_text(m.generation) +

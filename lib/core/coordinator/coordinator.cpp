@@ -83,6 +83,7 @@ void Coordinator::note_answer(Time now, const RegionAnswer& answer) {
       shard->op = Op{};
       if (alive(prefer)) {
         start(now, *shard, OpKind::rehome, kNoNode, prefer, kNoNode);
+        shard->op.frozen = answer.generation;
       } else {
         set_entry(answer.shard, *shard, TableEntry{kNoNode, answer.generation});
       }
@@ -104,6 +105,7 @@ void Coordinator::note_refused(Time now, Shard& shard, const RegionAnswer& answe
     start_freeze(now, shard, op.to, op.generation, op.from);
   } else if (op.kind == OpKind::rehome) {
     start(now, shard, OpKind::rehome, kNoNode, op.to, kNoNode);
+    shard.op.frozen = op.frozen;
     shard.op.resend_at = now + config_.resend;
   } else {
     // It knows more than its report said: ask for another one.

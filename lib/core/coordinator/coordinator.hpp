@@ -81,6 +81,7 @@ struct Op {
   NodeKey to;
   NodeKey prefer;
   Generation generation;
+  Generation frozen;  // rehome: of the handoff that was called off
   Time started{};
   Time resend_at{};
 };

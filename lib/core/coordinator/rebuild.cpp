@@ -73,8 +73,11 @@ NodeKey Coordinator::keeper_of(const Shard& shard) const {
   NodeKey keeper;
   Generation best;
   for (const Claim& claim : shard.claims) {
-    const bool keeps = claim.state == RegionState::owner || claim.state == RegionState::sending;
-    if (!keeps || !alive(claim.node) || claim.generation < best) continue;
+    const bool owns = claim.state == RegionState::owner;
+    if ((!owns && claim.state != RegionState::sending) || !alive(claim.node)) continue;
+    // Of one generation the owner has it: whoever still sends has not seen the ack yet.
+    const bool better = owns ? claim.generation >= best : claim.generation > best;
+    if (!better) continue;
     best = claim.generation;
     keeper = claim.node;
   }
@@ -142,6 +145,7 @@ bool Coordinator::resolve_open_claim(Time now, const ShardName& name, Shard& sha
     case RegionState::frozen:
       if (keeper != kNoNode) {
         start(now, shard, OpKind::rehome, kNoNode, keeper, kNoNode);
+        shard.op.frozen = top.generation;
       } else if (!alive(shard.entry.owner) || shard.entry.generation < top.generation) {
         set_entry(name, shard, TableEntry{kNoNode, top.generation});
         shard.held = somebody_is_missing();

@@ -167,13 +167,13 @@ void Coordinator::apply_plan(Time now, const std::string& name, Type& type,
 void Coordinator::start(Time now, Shard& shard, OpKind kind, NodeKey from, NodeKey to,
                         NodeKey prefer) {
   shard.held = false;
-  shard.op = Op{kind, from, to, prefer, next_generation(), now, Time{}};
+  shard.op = Op{kind, from, to, prefer, next_generation(), {}, now, Time{}};
 }
 
 void Coordinator::start_freeze(Time now, Shard& shard, NodeKey to, Generation generation,
                                NodeKey prefer) {
   shard.held = false;
-  shard.op = Op{OpKind::freeze, prefer, to, prefer, generation, now, Time{}};
+  shard.op = Op{OpKind::freeze, prefer, to, prefer, generation, {}, now, Time{}};
 }
 
 void Coordinator::send_due(Time now, const ShardName& name, Shard& shard,
@@ -185,7 +185,7 @@ void Coordinator::send_due(Time now, const ShardName& name, Shard& shard,
     op.resend_at = now + config_.resend;
     switch (op.kind) {
       case OpKind::rehome:
-        out.emplace_back(Command{op.to, RehomeShard{name, count, op.generation}});
+        out.emplace_back(Command{op.to, RehomeShard{name, count, op.generation, op.frozen}});
         break;
       case OpKind::handoff:
         // The next owner first: then it is usually ready when the stream comes.

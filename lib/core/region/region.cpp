@@ -27,6 +27,8 @@ void Region::park(Parked message, Outputs& out) {
 }
 
 void Region::on_fence(const PassingFence& fence, Outputs& out) {
+  const bool of_region = fence.id >= kOwnFenceIds && fence.sender != self_.value;
+  if (of_region && took_over_a_way()) return pass_behind(fence, out);
   switch (state_) {
     case RegionState::owner:
       // While stopping, an answer is right too: the sender's earlier messages are here.
@@ -119,7 +121,7 @@ void Region::freeze(Generation generation, Outputs& out) {
   out.emplace_back(AnswerCoordinator{RegionAnswerKind::frozen, generation});
 }
 
-void Region::rehome(Generation generation, Outputs& out) {
+void Region::rehome(Generation generation, Generation frozen, Outputs& out) {
   if (state_ == RegionState::owner && generation <= generation_) {
     out.emplace_back(AnswerCoordinator{RegionAnswerKind::owned, generation_});
     return;
@@ -136,14 +138,15 @@ void Region::rehome(Generation generation, Outputs& out) {
     return;
   }
   if (state_ == RegionState::sending) {
-    take_back(generation, out);
-    return;
+    if (frozen == generation_) return take_back(generation, out);
+    lose_retained(out);  // the next owner died, and its death was not heard of here yet
   }
   if (state_ == RegionState::incoming) {  // the old owner died before the tail
     close_inflow();
     lose_arrived(out);
   }
   marks_.clear();
+  source_ = kNoNode;  // a fresh life: what older owners still forward goes in its turn
   become_owner(generation);
   if (own_fence_ == 0) release_held(out);
   out.emplace_back(AnswerCoordinator{RegionAnswerKind::owned, generation});
@@ -175,6 +178,10 @@ void Region::fail_all(std::deque<Parked>& messages, Errc code, Outputs& out) {
 
 void Region::on_own_fence(std::uint64_t id, Outputs& out) {
   if (id != own_fence_ || own_fence_ == 0) return;
+  if (std::exchange(passed_behind_, false)) {
+    own_fence_ = ++own_fences_;
+    return resend_own_fence(out);
+  }
   own_fence_ = 0;
   if (state_ == RegionState::owner) release_held(out);
   if (state_ == RegionState::forward) change_next(out);
@@ -185,8 +192,9 @@ void Region::on_own_fence(std::uint64_t id, Outputs& out) {
 }
 
 void Region::on_table(const TableEntry& entry, Outputs& out) {
-  if (state_ != RegionState::owner || entry.owner == self_) return;
-  if (entry.generation <= generation_) return;
+  if (entry.owner == self_ || entry.generation <= generation_) return;
+  if (state_ == RegionState::incoming) return abandon_transfer(out);
+  if (state_ != RegionState::owner) return;
   if (stopping_ && entry.generation == next_generation_) return;
   // Another owner was made without us: a partition or a death that was none (guarantee 1).
   const bool fenced = entry.owner != kNoNode;
@@ -199,9 +207,22 @@ void Region::on_table(const TableEntry& entry, Outputs& out) {
   fail_all(held_, Errc::stale_owner, out);
 }
 
+// A newer generation is in the table, so the one that is on its way here was given up without us: a
+// coordinator that could not reach us thought us dead.
+void Region::abandon_transfer(Outputs& out) {
+  close_inflow();
+  lose_arrived(out);
+  state_ = RegionState::none;
+  other_ = kNoNode;
+  fail_all(held_, Errc::stale_owner, out);
+}
+
 void Region::on_dead(NodeKey node, Outputs& out) {
   if (past_.owner == node) past_ = {};
-  if (own_fence_ != 0 && own_fence_via_ == node) on_own_fence(own_fence_, out);
+  if (own_fence_ != 0 && own_fence_via_ == node) {
+    passed_behind_ = false;
+    on_own_fence(own_fence_, out);
+  }
   if (stopping_ && next_ == node) {  // nothing left this node yet: go on as the owner
     next_ = self_;
   }

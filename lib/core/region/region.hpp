@@ -56,7 +56,8 @@ class Region {
   void begin(Generation generation, NodeKey next, Outputs& out);
   void prepare(Generation generation, NodeKey from, Outputs& out);
   void freeze(Generation generation, Outputs& out);
-  void rehome(Generation generation, Outputs& out);
+  // `frozen`: the move of that generation was called off before it took effect.
+  void rehome(Generation generation, Generation frozen, Outputs& out);
 
   // A newer term began, and its coordinator is told of our state: what an older one ordered and did
   // not happen yet must not happen any more (rules 2 and 24).
@@ -127,11 +128,17 @@ class Region {
   void end_of_stream(std::uint64_t tail, Outputs& out);
   void append(StreamItem item, Outputs& out);
   void change_next(Outputs& out);
+  // We forwarded before, and what went that way is not known to be through.
+  [[nodiscard]] bool took_over_a_way() const {
+    return own_fence_ != 0 && (state_ == RegionState::incoming || state_ == RegionState::owner);
+  }
+  void pass_behind(StreamItem item, Outputs& out);
   void release_held(Outputs& out);
   void fail_all(std::deque<Parked>& messages, Errc code, Outputs& out);
   void take_back(Generation generation, Outputs& out);
   void lose_retained(Outputs& out);
   void lose_arrived(Outputs& out);
+  void abandon_transfer(Outputs& out);
   void resume(std::vector<SavedEntity> states, std::vector<Parked> unstarted, Outputs& out);
   bool passed(Generation generation);
 
@@ -158,6 +165,8 @@ class Region {
   std::uint64_t own_fence_ = 0;      // open fence of rules 7 and 11; 0: none
   std::uint64_t own_fences_ = kOwnFenceIds;
   NodeKey own_fence_via_;
+  Generation passed_generation_;  // rule 7: of the stream that went that way
+  bool passed_behind_ = false;    // messages of it after the fence
   std::optional<std::pair<Generation, NodeKey>> waiting_begin_;  // BEGIN during an own fence
   RegionCounters counters_;
 };

@@ -128,8 +128,8 @@ void Region::lose_arrived(Outputs& out) {
   }
 }
 
-// The coordinator gives the shard back under a new generation. It may do so only after the next
-// owner was frozen, so nothing of the stream was handled there and all of it is still good.
+// The coordinator gives the shard back under a new generation after the next owner was frozen, so
+// nothing of the stream was handled there and all of it is still good.
 void Region::take_back(Generation generation, Outputs& out) {
   std::deque<StreamItem> items = std::exchange(retained_, {});
   become_owner(generation);
@@ -149,6 +149,8 @@ void Region::become_incoming(Generation generation, NodeKey from, Outputs& out) 
     // What we passed on earlier must be through before we take anything ourselves (rule 7).
     own_fence_ = ++own_fences_;
     own_fence_via_ = other_;
+    passed_generation_ = streamless_ ? Generation{} : generation_;
+    passed_behind_ = false;
     out.emplace_back(SendOwnFence{other_, {own_fence_, self_.value, generation, self_, self_}});
   }
   if (state_ == RegionState::incoming) {  // an older transfer will not be completed
@@ -238,12 +240,14 @@ void Region::fill(std::uint64_t index, StreamItem item, Outputs& out) {
 // Nodes that went through us twice, or that have not heard of our own move yet, come in here in
 // every state.
 void Region::take_forwarded(bool source, StreamItem item, Outputs& out) {
-  if (auto* fence = std::get_if<PassingFence>(&item)) {
-    const bool own = fence->sender == self_.value && fence->id >= kOwnFenceIds;
-    return own ? on_own_fence(fence->id, out) : on_fence(*fence, out);
+  auto* fence = std::get_if<PassingFence>(&item);
+  if (fence != nullptr && fence->sender == self_.value && fence->id >= kOwnFenceIds) {
+    return on_own_fence(fence->id, out);
   }
   auto* message = std::get_if<Parked>(&item);
-  if (message == nullptr) return;
+  if (message == nullptr && fence == nullptr) return;
+  if (took_over_a_way() && !source) return pass_behind(std::move(item), out);
+  if (fence != nullptr) return on_fence(*fence, out);
   switch (state_) {
     case RegionState::owner:
       // Its source goes ahead of what is held behind our own fence: the fence comes along with it.
@@ -258,6 +262,14 @@ void Region::take_forwarded(bool source, StreamItem item, Outputs& out) {
       out.emplace_back(FailParked{std::move(*message), Errc::stale_owner});
       return;
   }
+}
+
+// While our own fence is on its way, what an older owner still forwards takes that way too: the
+// node that it came from may have taken the shard again before us, and waits for it behind a fence
+// of its own. Then that way is fenced once more.
+void Region::pass_behind(StreamItem item, Outputs& out) {
+  passed_behind_ = passed_behind_ || std::holds_alternative<Parked>(item);
+  out.emplace_back(SendItem{own_fence_via_, passed_generation_, sent_++, std::move(item)});
 }
 
 // Rule 9: the instant at which the shard is ours.

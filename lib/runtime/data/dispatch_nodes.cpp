@@ -341,8 +341,9 @@ void Dispatch::on_region_command(NodeKey from, const ControlMessage& command) {
                        [&](auto& region, auto& out) { region.freeze(c.generation, out); });
                  },
                  [&](const RehomeShard& c) {
-                   run(c.shard, c.generation, c.shard_count,
-                       [&](auto& region, auto& out) { region.rehome(c.generation, out); });
+                   run(c.shard, c.generation, c.shard_count, [&](auto& region, auto& out) {
+                     region.rehome(c.generation, c.frozen, out);
+                   });
                  },
                  [](const auto&) {},
              },

@@ -196,7 +196,8 @@ RC_GTEST_PROP(RoundTrip, Commands, ()) {
   control_survives(BeginHandoff{any_shard(), any_generation(), any_key()});
   control_survives(PrepareHandoff{any_shard(), any_generation(), any_key()});
   control_survives(FreezeShard{any_shard(), any_generation(), any_key()});
-  control_survives(RehomeShard{any_shard(shard_count), shard_count, any_generation()});
+  control_survives(
+      RehomeShard{any_shard(shard_count), shard_count, any_generation(), any_generation()});
   const auto kind = static_cast<RegionAnswerKind>(*rc::gen::inRange(1, 4));
   control_survives(RegionAnswer{kind, any_shard(), any_generation(), any_key()});
 }

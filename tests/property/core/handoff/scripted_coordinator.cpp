@@ -7,12 +7,12 @@
 namespace shardbus::handoff {
 
 void ScriptedCoordinator::start(Kind kind, NodeKey from, NodeKey to, NodeKey prefer) {
-  op_ = {kind, from, to, prefer, next_generation()};
+  op_ = {kind, from, to, prefer, next_generation(), {}};
 }
 
 void ScriptedCoordinator::start_freeze(NodeKey to, Generation generation, NodeKey prefer) {
   undid_ = true;
-  op_ = {Kind::freeze, prefer, to, prefer, generation};
+  op_ = {Kind::freeze, prefer, to, prefer, generation, {}};
 }
 
 void ScriptedCoordinator::move(NodeKey to) {
@@ -35,8 +35,12 @@ void ScriptedCoordinator::note_answer(const Answer& answer) {
   }
   const NodeKey prefer = op_.prefer;
   op_ = {};
-  if (alive(prefer)) return start(Kind::rehome, kNoNode, prefer, kNoNode);
-  entry_ = {kNoNode, answer.generation};
+  if (!alive(prefer)) {
+    entry_ = {kNoNode, answer.generation};
+    return;
+  }
+  start(Kind::rehome, kNoNode, prefer, kNoNode);
+  op_.frozen = answer.generation;
 }
 
 void ScriptedCoordinator::repair() {
@@ -78,16 +82,19 @@ void ScriptedCoordinator::take_over() {
     const core::Region& region = node.region;
     const Claim claim{key, region.state(), region.generation(), region.other()};
     if (claim.state == RegionState::none) continue;
-    const bool keeps = claim.state == RegionState::owner || claim.state == RegionState::sending;
-    if (keeps && !(claim.generation < keeper.generation)) keeper = claim;
     const bool owner = claim.state == RegionState::owner;
+    const bool keeps =
+        owner ? claim.generation >= keeper.generation
+              : claim.state == RegionState::sending && claim.generation > keeper.generation;
+    if (keeps) keeper = claim;
     const bool better = claim.generation > top.generation ||
                         (claim.generation == top.generation &&
                          (!reported || (owner && top.state != RegionState::owner)));
     if (better) top = claim;
     reported = reported || better;
   }
-  if (reported) resolve(top, keeper.node);
+  if (reported) return resolve(top, keeper.node);
+  if (alive(entry_.owner)) entry_.owner = kNoNode;  // it reported, and not this shard
 }
 
 void ScriptedCoordinator::resolve(const Claim& top, NodeKey keeper) {
@@ -106,7 +113,9 @@ void ScriptedCoordinator::resolve(const Claim& top, NodeKey keeper) {
       if (alive(top.other)) return start_freeze(top.other, top.generation, keeper);
       return from_keeper(keeper);
     case RegionState::frozen:
-      return from_keeper(keeper);
+      from_keeper(keeper);
+      if (keeper != kNoNode) op_.frozen = top.generation;
+      return;
     case RegionState::none:
       return;
   }
@@ -128,7 +137,7 @@ void ScriptedCoordinator::tick() {
     case Kind::freeze:
       return send(op_.to, FreezeCommand{op_.generation, op_.prefer});
     case Kind::rehome:
-      return send(op_.to, RehomeCommand{op_.generation});
+      return send(op_.to, RehomeCommand{op_.generation, op_.frozen});
   }
 }
 
@@ -155,7 +164,7 @@ void ScriptedCoordinator::deliver(NodeKey to) {
                           if (c.from != kNoNode) world_.reset(c.from, to);
                           world_.freeze(to, c.generation);
                         },
-                        [&](const RehomeCommand& c) { world_.rehome(to, c.generation); },
+                        [&](const RehomeCommand& c) { world_.rehome(to, c.generation, c.frozen); },
                         [](const TableEntry&) {}},
              sent.command);
 }

@@ -25,6 +25,7 @@ struct FreezeCommand {
 };
 struct RehomeCommand {
   Generation generation;
+  Generation frozen;
 };
 using Command =
     std::variant<BeginCommand, PrepareCommand, FreezeCommand, RehomeCommand, TableEntry>;
@@ -54,6 +55,7 @@ class ScriptedCoordinator {
     NodeKey to;
     NodeKey prefer;
     Generation generation;
+    Generation frozen;
   };
   struct Sent {
     Term term;

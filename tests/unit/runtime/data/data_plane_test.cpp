@@ -283,7 +283,7 @@ TEST_F(DataPlaneTest, DeadNodeIsUnknownOutcomeAndTheNextAskWaitsForTheNextTable)
     rows.entries.assign(kShards, TableEntry{key_of(1), next});
     for (std::uint32_t i = 0; i < kShards; ++i) {
       a_.plane->dispatch().on_region_command(key_of(1),
-                                             RehomeShard{{"echo", ShardId{i}}, kShards, next});
+                                             RehomeShard{{"echo", ShardId{i}}, kShards, next, {}});
     }
     a_.plane->dispatch().on_table({TableVersion{Term{1}, NodeKey{9}, 2}, {rows}});
   });

@@ -149,7 +149,7 @@ struct TestNode {
     const NodeKey self = plane->config().self.key;
     for (std::uint32_t i = 0; i < kShards; ++i) {
       plane->dispatch().on_region_command(
-          self, RehomeShard{{name, ShardId{i}}, kShards, generation(number)});
+          self, RehomeShard{{name, ShardId{i}}, kShards, generation(number), {}});
     }
     owner(name, self, number);
   }
