@@ -104,7 +104,9 @@ void World::resume(int machine) {
   trace(node, "resume");
   node.paused = false;
   ledger_.awake(now(), node.info.key);
-  // Its own pause is what it notices first.
+  // Its own pause is what it notices first, before its entities do anything.
+  node.control().on_tick(now());
+  while (!pump(node)) renew(node);
   act(node, Side::control, [&] { node.control().on_tick(now()); });
   while (node.awake() && !node.inbox.empty()) {
     const auto next = std::move(node.inbox.front());
@@ -216,6 +218,7 @@ std::string World::unsettled() const {
   const AllocationTable* table = nullptr;
   for (const Node& node : nodes_) {
     if (!node.awake()) return node.name + " is not running";
+    if (node.exit != Exit::none) return node.name + " is leaving";
     const MemberSet& mine = node.control().members();
     if (mine.members.size() != nodes_.size()) return node.name + " sees " + to_text(mine);
     if (!mine.counted) return node.name + " has an uncounted set " + to_text(mine);

@@ -54,7 +54,9 @@ void ControlPlane::sync_connections() {
       ++it;
       continue;
     }
-    outputs_.emplace_back(DisconnectNode{it->first, parting(it->first, it->second)});
+    const Parting how = parting(it->first, it->second);
+    if (how != Parting::stranger) gone_.add(it->first);
+    outputs_.emplace_back(DisconnectNode{it->first, how});
     it = connected_.erase(it);
   }
   for (const NodeKey key : wanted) {

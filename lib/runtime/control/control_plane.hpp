@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/model/allocation.hpp"
+#include "base/model/gone_nodes.hpp"
 #include "base/model/keys.hpp"
 #include "base/random.hpp"
 #include "base/time.hpp"
@@ -258,6 +259,7 @@ class ControlPlane {
   std::map<NodeKey, NodeInfo> infos_;  // how to reach whom
   std::map<NodeKey, Connection> connected_;
   KeySet dead_;       // proven dead, while they take part in the set
+  GoneNodes gone_;    // former members: an incarnation never comes back
   KeySet to_remove_;  // by downing
   std::vector<HostedType> hosts_;
   bool leaving_ = false;

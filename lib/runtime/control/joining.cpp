@@ -127,6 +127,11 @@ JoinRefused ControlPlane::check_join(const JoinRequest& request) const {
     return refuse(Errc::cluster_mismatch,
                   "cluster is '" + config_.cluster + "' here, '" + request.cluster + "' there");
   }
+  if (gone_.contains(request.node.key)) {
+    return refuse(Errc::stale_incarnation, "incarnation " +
+                                               std::to_string(request.node.incarnation) +
+                                               " was removed from the cluster");
+  }
   for (const Member& member : membership_.set().members) {
     const NodeInfo& node = member.node;
     if (node.name != request.node.name) continue;
@@ -156,7 +161,7 @@ void ControlPlane::handle(NodeKey /*from*/, const JoinRefused& refusal) {
   // The other node of this name may be an own former life that nobody missed yet.
   join_refused_ = info.retry != Retry::same_call && code != Errc::duplicate_node;
   event(Severity::error, "join.refused", std::string(info.name) + ": " + refusal.text);
-  if (code == Errc::stale_incarnation) down_self("a newer incarnation is known");
+  if (code == Errc::stale_incarnation) down_self(refusal.text);
 }
 
 void ControlPlane::forget_joiners() {

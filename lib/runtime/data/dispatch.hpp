@@ -15,11 +15,11 @@
 #include <vector>
 
 #include "base/hash.hpp"
+#include "base/model/gone_nodes.hpp"
 #include "core/delivery/pending_asks.hpp"
 #include "core/delivery/route.hpp"
 #include "core/region/region.hpp"
 #include "runtime/data/context.hpp"
-#include "runtime/data/gone_nodes.hpp"
 #include "shardbus/message.hpp"
 #include "wire/codec.hpp"
 

@@ -270,6 +270,26 @@ TEST_F(PairTest, WhoLeaveTogetherBothLeaveInOrder) {
   EXPECT_TRUE(second_.left);
 }
 
+// Others keep an incarnation that left for gone: as a member they would not speak with it.
+TEST_F(PairTest, AnIncarnationThatWasAMemberIsNotLetInAgain) {
+  run(5ms);
+  second_.plane.on_seed(now_, first_.info, "orders", first_.plane.cluster_id());
+  run(2s);
+  ASSERT_EQ(first_.plane.members().members.size(), 2U);
+  second_.plane.leave(now_);
+  run(5s);
+  ASSERT_TRUE(second_.left);
+  ASSERT_EQ(first_.plane.members().members.size(), 1U);
+  first_.plane.on_message(now_, second_.info.key, JoinRequest{"orders", second_.info, {}});
+  Errc refused = Errc::ok;
+  for (const ControlOutput& output : first_.plane.take_outputs()) {
+    const auto* sent = std::get_if<SendControl>(&output);
+    if (sent == nullptr || !std::holds_alternative<JoinRefused>(sent->message)) continue;
+    refused = static_cast<Errc>(std::get<JoinRefused>(sent->message).code);
+  }
+  EXPECT_EQ(refused, Errc::stale_incarnation);
+}
+
 TEST(Joiner, WithoutASeedItOnlySaysThatItIsThere) {
   const Time now = Time{} + 1s;
   ControlPlane plane(now, config(info("bb", 1, "b"), false));

@@ -9,7 +9,7 @@
 
 #include "base/ids.hpp"
 
-namespace shardbus::runtime {
+namespace shardbus {
 
 class GoneNodes {
  public:
@@ -28,4 +28,4 @@ class GoneNodes {
   std::deque<NodeKey> order_;
 };
 
-}  // namespace shardbus::runtime
+}  // namespace shardbus
