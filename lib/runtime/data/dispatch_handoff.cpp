@@ -39,7 +39,7 @@ void Dispatch::carry_out_one(Type& type, ShardId id, core::RegionOutput& output)
             wire::StreamEnd ack{{type.name, id}, o.generation, o.index, context_.self()};
             std::string envelope;
             wire::encode(envelope, ack, wire::Kind::stream_ack);
-            (void)context_.links->send_raw(o.to, envelope, false);
+            context_.links->send_ack(o.to, envelope);
           },
           [&](core::AnswerCoordinator& o) { answer_coordinator(type, id, o); },
           [&](core::AnswerFence& o) {

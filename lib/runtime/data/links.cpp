@@ -102,14 +102,15 @@ bool Links::put_aside(Link& link, std::size_t before, Sort sort) {
   const bool many =
       sort != Sort::reply && link.waiting_bounded >= share * context_.config.peer_credit;
   const bool full = many || link.waiting_bytes + size > share * kWaitingBytesMax;
-  if (!full) {
+  const bool fits = of_handoff(sort) || !full;
+  if (fits) {
     link.waiting.push_back({link.batch.substr(before), sort});
-    link.waiting_bounded += sort == Sort::reply ? 0 : 1;
-    link.waiting_bytes += size;
+    link.waiting_bounded += sort == Sort::message || sort == Sort::answer ? 1 : 0;
+    link.waiting_bytes += of_handoff(sort) ? 0 : size;
   }
   link.batch.resize(before);
   if (link.batch_count == 0) link.batch.clear();
-  return !full;
+  return fits;
 }
 
 bool Links::send_raw(NodeKey node, std::string_view envelope, bool counted) {
@@ -121,16 +122,19 @@ bool Links::send_raw(NodeKey node, std::string_view envelope, bool counted) {
 }
 
 void Links::send_stream(NodeKey node, std::string_view envelope) {
+  send_of_handoff(node, envelope, Sort::stream);
+}
+
+void Links::send_ack(NodeKey node, std::string_view envelope) {
+  send_of_handoff(node, envelope, Sort::ack);
+}
+
+void Links::send_of_handoff(NodeKey node, std::string_view envelope, Sort sort) {
   Link* link = find(node);
   if (link == nullptr) return;
   const std::size_t before = start(*link);
   link->batch.append(envelope);
-  const bool may_go =
-      link->state == State::ready && link->waiting.empty() && link->credit.covers(envelope.size());
-  if (may_go) return take(*link, before, true);
-  link->batch.resize(before);
-  if (link->batch_count == 0) link->batch.clear();
-  link->waiting.push_back({std::string(envelope), Sort::stream});
+  (void)commit(*link, before, sort);
 }
 
 std::vector<NodeInfo> Links::nodes() const {
@@ -199,7 +203,7 @@ void Links::pump(Link& link) {
     link.batch.append(next.envelope);
     take(link, before, counted(next.sort));
     if (next.sort == Sort::message || next.sort == Sort::answer) --link.waiting_bounded;
-    if (next.sort != Sort::stream) link.waiting_bytes -= next.envelope.size();
+    if (!of_handoff(next.sort)) link.waiting_bytes -= next.envelope.size();
     link.waiting.pop_front();
   }
 }

@@ -64,6 +64,8 @@ class Links {
   bool send_raw(NodeKey node, std::string_view envelope, bool counted);
   // An item of a handoff stream: bounded by what the shard had, so it is never refused for size.
   void send_stream(NodeKey node, std::string_view envelope);
+  // The acknowledgement of one: without it the old owner would wait for ever.
+  void send_ack(NodeKey node, std::string_view envelope);
   bool send_control(NodeKey node, const ControlMessage& message);
   [[nodiscard]] std::vector<NodeInfo> nodes() const;
 
@@ -96,12 +98,15 @@ class Links {
     reply,    // bytes: whoever asked bounds their number; counted
     answer,   // a double share of both, so that messages cannot keep it out; free
     stream,   // what the shard had; counted
+    ack,      // one for each stream; free
   };
   struct Waiting {
     std::string envelope;
     Sort sort = Sort::message;
   };
-  static bool counted(Sort sort) { return sort != Sort::answer; }
+  static bool counted(Sort sort) { return sort != Sort::answer && sort != Sort::ack; }
+  // Bounded by itself, so that no buffer's limit concerns it.
+  static bool of_handoff(Sort sort) { return sort == Sort::stream || sort == Sort::ack; }
   struct Link {
     NodeInfo node;
     State state = State::down;
@@ -138,6 +143,7 @@ class Links {
     }
     return link.batch.size();
   }
+  void send_of_handoff(NodeKey node, std::string_view envelope, Sort sort);
   bool commit(Link& link, std::size_t before, Sort sort);
   void take(Link& link, std::size_t before, bool counted);
   bool put_aside(Link& link, std::size_t before, Sort sort);

@@ -158,5 +158,27 @@ TEST_F(LinksTest, LostLinkIsUnknownOutcomeAtOnce) {
   EXPECT_EQ(outcome.error, Errc::unknown_outcome);
 }
 
+// Without its acknowledgement the old owner of a shard would hold what it sent for ever.
+TEST_F(LinksTest, AFullBufferKeepsNoAcknowledgementOut) {
+  pass(a_, [&] {
+    Links& links = a_.plane->links();
+    const wire::FenceOk answer{{"echo", ShardId{1}},   1,         2,
+                               TestNode::generation(), key_of(1), false};
+    while (links.send(key_of(2), answer)) {
+    }
+    std::string ack;
+    wire::encode(ack, wire::StreamEnd{{"echo", ShardId{1}}, TestNode::generation(), 3, key_of(1)},
+                 wire::Kind::stream_ack);
+    links.send_ack(key_of(2), ack);
+    EXPECT_EQ(links.waiting_streams(), 1U);
+  });
+  pass(a_, [&] { a_.plane->links().on_connected(key_of(2)); });
+  move(a_, b_);
+  move(b_, a_);
+  std::vector<std::string> frames;
+  for (const auto& [node, frame] : a_.wire.link) frames.push_back(frame);
+  EXPECT_EQ(Envelopes(std::move(frames)).of(wire::Kind::stream_ack).size(), 1U);
+}
+
 }  // namespace
 }  // namespace shardbus::runtime
