@@ -51,7 +51,9 @@ class Links {
   template <class E>
   bool send(NodeKey node, const E& envelope) {
     Link* link = find(node);
-    if (link == nullptr || link->closing) return false;
+    if (link == nullptr) return false;
+    // Whoever leaves may still have asks here when we have nothing more to say to it.
+    if (link->closing && !std::is_same_v<E, wire::Reply>) return false;
     const std::size_t before = start(*link);
     wire::encode(link->batch, envelope);
     // Whoever counts more than the other side does runs dry in the end: routing kinds are free.
@@ -70,7 +72,7 @@ class Links {
   [[nodiscard]] std::vector<NodeInfo> nodes() const;
 
   void flush();
-  // The last word on a link; nothing goes out on it any more.
+  // The last word on a link: from then on only answers to what the other side asked.
   void say_goodbye(NodeKey node);
   // The same on every link; `parted` once all have answered it or are broken.
   void say_goodbye();
@@ -116,7 +118,7 @@ class Links {
     std::string batch;  // open frame; starts with the link envelope when not empty
     std::uint32_t batch_count = 0;
     bool dirty = false;
-    bool closing = false;             // we said goodbye: nothing goes out any more
+    bool closing = false;             // we said goodbye: only answers go out now
     bool parted = false;              // and the other side has heard it
     std::deque<std::string> blocked;  // frames that the socket did not take
     std::deque<Waiting> waiting;

@@ -61,7 +61,7 @@ void PeerDoor::on_envelopes(std::uint32_t connection, Session& session, std::str
       continue;
     }
     if (wire::is_counted(envelope.kind)) (void)session.credit.receive(envelope.raw.size());
-    if (!on_envelope(connection, session, envelope)) return;
+    on_envelope(connection, session, envelope);
     // Handling an envelope may end this very session (a death, a newer HELLO).
     const auto still = sessions_.find(connection);
     if (still == sessions_.end() || still->second.number != number) return;
@@ -70,7 +70,7 @@ void PeerDoor::on_envelopes(std::uint32_t connection, Session& session, std::str
 }
 
 // What wants an answer needs a way back, also to a node that the membership has not told of yet.
-bool PeerDoor::on_envelope(std::uint32_t connection, Session& session,
+void PeerDoor::on_envelope(std::uint32_t connection, Session& session,
                            const wire::Envelope& envelope) {
   const NodeKey from = session.node.key;
   switch (envelope.kind) {
@@ -78,31 +78,35 @@ bool PeerDoor::on_envelope(std::uint32_t connection, Session& session,
     case wire::Kind::ask:
       context_.links->reach(session.node);
       context_.dispatch->on_node_message(from, envelope.message);
-      return true;
+      return;
     case wire::Kind::reply:
     case wire::Kind::error:
       context_.dispatch->on_reply(envelope.reply);
-      return true;
+      return;
     case wire::Kind::ping: {
       std::string frame;
       wire::encode_empty(frame, wire::Kind::pong);
       (void)context_.wire->send_peer(connection, frame);
-      return true;
+      return;
     }
     case wire::Kind::goodbye: {
       std::string frame;
       wire::encode_empty(frame, wire::Kind::goodbye);
       (void)context_.wire->send_peer(connection, frame);
-      connections_.erase(from);
-      sessions_.erase(connection);
-      context_.dispatch->on_goodbye(from);
-      return false;
+      session.parted = true;
+      context_.dispatch->on_goodbye(from);  // a leaver's ends the session, another one's does not
+      return;
     }
     default:
       context_.links->reach(session.node);
       context_.dispatch->on_node_envelope(from, envelope);
-      return true;
+      return;
   }
+}
+
+bool PeerDoor::parted() const {
+  return std::all_of(sessions_.begin(), sessions_.end(),
+                     [](const auto& entry) { return entry.second.parted; });
 }
 
 void PeerDoor::tell_credit(std::uint32_t connection, Session& session) {

@@ -26,6 +26,8 @@ class PeerDoor {
   // Ends the sessions of a dead node: nothing that it still sends counts.
   void close(NodeKey node);
   [[nodiscard]] std::size_t size() const { return sessions_.size(); }
+  // Whether everybody who has a session here has said goodbye on it.
+  [[nodiscard]] bool parted() const;
 
  private:
   struct Session {
@@ -33,7 +35,8 @@ class PeerDoor {
     std::uint64_t number = 0;
     std::uint64_t expected = 1;  // number of the next envelope
     core::CreditGrant credit{0, 0};
-    Time told{};  // the pass in which its traffic was last reported
+    Time told{};          // the pass in which its traffic was last reported
+    bool parted = false;  // it asks for nothing more, but may still answer
   };
 
   void on_hello(std::uint32_t connection, const wire::Envelope& envelope);
@@ -45,7 +48,7 @@ class PeerDoor {
   void no_session(std::uint32_t connection);
   void welcome(std::uint32_t connection, const Session& session);
   void on_envelopes(std::uint32_t connection, Session& session, std::string_view frame);
-  bool on_envelope(std::uint32_t connection, Session& session, const wire::Envelope& envelope);
+  void on_envelope(std::uint32_t connection, Session& session, const wire::Envelope& envelope);
   void tell_credit(std::uint32_t connection, Session& session);
 
   DataContext& context_;

@@ -254,7 +254,7 @@ Status NodeCore::leave(milliseconds deadline) {
 void NodeCore::part(Time until) {
   link_->run_and_wait([](DataPlane& plane) { plane.front().say_goodbye(); });
   const bool heard = wait_until(
-      until, [](DataPlane& plane) { return plane.peers().size() == 0 && plane.front().parted(); });
+      until, [](DataPlane& plane) { return plane.peers().parted() && plane.front().parted(); });
   link_->run_and_wait([](DataPlane& plane) { plane.links().say_goodbye(); });
   const bool answered = wait_until(until, [](DataPlane& plane) { return plane.links().parted(); });
   if (heard && answered) return;

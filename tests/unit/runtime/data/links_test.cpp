@@ -158,6 +158,25 @@ TEST_F(LinksTest, LostLinkIsUnknownOutcomeAtOnce) {
   EXPECT_EQ(outcome.error, Errc::unknown_outcome);
 }
 
+// A node that leaves still waits for what its clients asked through it.
+TEST_F(LinksTest, WhoeverSaidGoodbyeStillAnswers) {
+  connect();
+  b_owns();
+  Outcome before;
+  Outcome after;
+  ask_a(before);
+  move(a_, b_);
+  pass(b_, [&] { b_.plane->links().say_goodbye(key_of(1)); });
+  move(b_, a_);
+  ask_a(after);
+  exchange();
+  EXPECT_EQ(before.error, Errc::ok);
+  EXPECT_EQ(after.times, 1);
+  EXPECT_EQ(after.error, Errc::ok);
+  pass(b_, [&] { EXPECT_TRUE(b_.plane->links().parted()); });
+  pass(a_, [&] { EXPECT_TRUE(a_.plane->peers().parted()); });
+}
+
 // Without its acknowledgement the old owner of a shard would hold what it sent for ever.
 TEST_F(LinksTest, AFullBufferKeepsNoAcknowledgementOut) {
   pass(a_, [&] {
