@@ -212,15 +212,18 @@ std::string what_is_missing(Session& session, const WaitArguments& wanted, std::
       return name + " sees " + cell(status.value("up", Json())) + " members";
   }
   const Json types = session.ask_node("", "shards", {{"type", nullptr}});
+  const auto unowned = [](const Json& shard) { return shard.at(1).is_null(); };
   for (const std::string& type : wanted.types) {
-    const auto hosted =
-        std::ranges::any_of(types, [&](const Json& one) { return one.value("type", "") == type; });
+    const auto hosted = std::ranges::any_of(types, [&](const Json& one) {
+      return one.value("type", "") == type && !std::ranges::all_of(one.at("shards"), unowned);
+    });
     if (!hosted) return "nobody hosts the type " + type;
   }
   for (const Json& type : types) {
-    for (const Json& shard : type.at("shards")) {
-      if (shard.at(1).is_null()) return "shards of " + cell(type["type"]) + " have no owner";
-    }
+    // Of a type that lost its last host nobody owns anything: that holds up nobody else.
+    const Json& shards = type.at("shards");
+    if (std::ranges::any_of(shards, unowned) && !std::ranges::all_of(shards, unowned))
+      return "shards of " + cell(type["type"]) + " have no owner";
   }
   return "";
 }
@@ -229,7 +232,8 @@ void add_wait(CLI::App& app, const Globals& globals) {
   auto arguments = std::make_shared<WaitArguments>();
   CLI::App& command =
       add_command(app, "wait", "Wait (--timeout) until all members agree and are ready.");
-  command.add_option("--members", arguments->members, "At least so many members.");
+  command.add_option("--members", arguments->members, "At least so many members.")
+      ->check(CLI::Range(std::size_t{1}, std::size_t{10'000}));
   command.add_option("--type", arguments->types, "An entity type that is hosted. Repeatable.");
   on_parsed(command, arguments, [&globals](const WaitArguments& wanted) {
     constexpr milliseconds kBetweenLooks{25};

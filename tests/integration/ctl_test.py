@@ -5,6 +5,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -193,6 +194,34 @@ def test_wait_says_what_it_waited_for(node):
 def test_wait_runs_out_of_time_with_code_5(node):
     done = ctl("--timeout", "300ms", "wait", "--members", "3", node=node)
     assert done.returncode == 5 and "2 of 3 members are up" in done.stderr
+
+
+@pytest.mark.parametrize("members", ["-3", "0", "x"])
+def test_wait_wants_a_number_of_members(members, node):
+    done = ctl("wait", "--members", members, node=node)
+    assert done.returncode == 2 and "--members" in done.stderr
+
+
+def test_a_type_that_lost_its_last_host_holds_up_nobody():
+    with Daemon("--name", "alone", "--cluster", "lonely") as alone:
+        address = alone.ready().address
+        code = ("import shardbus\n"
+                "@shardbus.host('cart', shards=8)\n"
+                "class Cart: pass\n"
+                f"worker = shardbus.Worker({address!r}, [Cart], cluster='lonely').start()\n"
+                "input()\n"
+                "worker.stop()\n")
+        env = environment() | {"PYTHONPATH": str(SOURCE / "bindings/python")}
+        worker = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, env=env)
+        done = ctl("--timeout", "20s", "wait", "--type", "cart", node=address)
+        assert done.returncode == 0, done.stderr
+        worker.communicate(b"\n", timeout=20)
+        wait_until(lambda: all(shard[1] is None for one in ctl_json("shards", node=address)
+                               if one["type"] == "cart" for shard in one["shards"]),
+                   "no shard of cart has an owner")
+        assert ctl("wait", node=address).returncode == 0
+        named = ctl("--timeout", "300ms", "wait", "--type", "cart", node=address)
+        assert named.returncode == 5 and "nobody hosts the type cart" in named.stderr
 
 
 # --- down ----------------------------------------------------------------------------------------
