@@ -132,16 +132,28 @@ Errc ClientPlane::submit(wire::Message& message, std::uint64_t slot, Time deadli
   if (type == nullptr) return submit_anywhere(message, slot, deadline);
   const auto count = static_cast<std::uint32_t>(type->shards.size());
   Shard& shard = type->shards[shard_of(message.id, count).value];
-  if (!shard.held.empty() || !shard.route.may_send() || !sessions_.ready(shard.route.via())) {
+  if (!shard.held.empty() || !open_way(shard.route)) {
     return hold(shard.held, message, slot, deadline);
   }
   return forward(shard, message, slot);
 }
 
+// Whether the next message may go now. What has no owner, or one that cannot be reached from here,
+// goes through the node greeted first. Invariant: a way that was used has a session, for the loss
+// of the session ends the way.
+bool ClientPlane::open_way(core::Route& route) {
+  if (route.may_send() && sessions_.ready(route.via())) return true;
+  if (route.fence_id() != 0 || route.used()) return false;
+  const NodeKey home = sessions_.any();
+  if (home == kNoNode) return false;
+  route.start_via(home);
+  return true;
+}
+
 Errc ClientPlane::forward(Shard& shard, wire::Message& message, std::uint64_t slot) {
   const NodeKey via = shard.route.via();
   shard.route.sent();
-  message.generation = shard.route.generation();
+  message.generation = shard.route.stamp();
   if (slot != 0) {
     if (Asks::Ask* ask = asks_.find(slot)) ask->target = via;
   }
@@ -173,7 +185,7 @@ Errc ClientPlane::hold(std::deque<Held>& queue, const wire::Message& message, st
 
 void ClientPlane::release(Type& type, std::uint32_t index) {
   Shard& shard = type.shards[index];
-  while (!shard.held.empty() && shard.route.may_send() && sessions_.ready(shard.route.via())) {
+  while (!shard.held.empty() && open_way(shard.route)) {
     const Held held = std::move(shard.held.front());
     shard.held.pop_front();
     --held_total_;
@@ -241,7 +253,7 @@ void ClientPlane::send_fence(Type& type, std::uint32_t index) {
   fence.id = route.fence_id();
   fence.generation = route.generation();
   fence.target = route.owner();
-  // If the way is down, its loss will open the route.
+  // The way has a session, or had one whose loss opens the route; a full one is tried again.
   (void)sessions_.send(route.via(), fence, false);
 }
 
@@ -301,7 +313,7 @@ void ClientPlane::on_session_ready(NodeKey node) {
   for (Type& type : types_) {
     for (std::uint32_t i = 0; i < type.shards.size(); ++i) {
       Shard& shard = type.shards[i];
-      act(type, i, shard.route.on_link_reset(node));
+      act(type, i, shard.route.on_way_open(node));
       if (!shard.held.empty()) release(type, i);
     }
   }
@@ -345,7 +357,8 @@ void ClientPlane::on_envelope(NodeKey node, const wire::Envelope& envelope) {
       core::Route& route = type->shards[answer.shard.shard.value].route;
       return act(*type, answer.shard.shard.value,
                  answer.lost ? route.on_path_lost(answer.id)
-                             : route.on_fence_ok(answer.id, answer.node, answer.generation));
+                             : route.on_fence_ok(answer.id, answer.node, answer.generation,
+                                                 sessions_.ready(answer.node)));
     }
     default:
       return;

@@ -10,6 +10,7 @@ Route::Step Route::open_fence() {
 Route::Step Route::go_direct() {
   fence_id_ = 0;
   used_ = false;
+  direct_ = true;
   via_ = entry_.owner;
   return {.release = via_ != kNoNode, .send_fence = false};
 }
@@ -20,25 +21,29 @@ Route::Step Route::on_entry(const TableEntry& entry) {
   entry_ = entry;
   if (!used_ || via_ == kNoNode) return go_direct();
   if (entry.owner == kNoNode) return {};
-  if (fence_id_ == 0 && entry.owner == via_) return {.release = true, .send_fence = false};
+  if (fence_id_ == 0 && direct_ && entry.owner == via_)
+    return {.release = true, .send_fence = false};
   return open_fence();
 }
 
-Route::Step Route::on_fence_ok(std::uint64_t id, NodeKey node, Generation generation) {
+Route::Step Route::on_fence_ok(std::uint64_t id, NodeKey node, Generation generation, bool there) {
   if (fence_id_ == 0 || id != fence_id_) return {};
   if (generation < entry_.generation) {
     // The fence came out at a node that this sender's knowledge has overtaken: what was sent before
     // is there, so the next fence starts there.
-    if (via_ == node) return {};  // asked again when the fence is overdue
+    if (via_ == node || !there) return {};  // asked again when the fence is overdue
     via_ = node;
+    direct_ = true;
     return open_fence();
   }
   // The answer names an owner that is known to be dead: the fence is through, and there is no
   // owner.
   if (generation == entry_.generation && entry_.owner == kNoNode) return go_direct();
+  entry_ = {node, generation};
+  if (!there) return go_direct();
   fence_id_ = 0;
   via_ = node;
-  entry_ = {node, generation};
+  direct_ = true;
   used_ = true;
   return {.release = true, .send_fence = false};
 }
@@ -58,6 +63,12 @@ Route::Step Route::on_dead(NodeKey node) {
 Route::Step Route::on_way_lost(NodeKey node) {
   if (node == kNoNode || via_ != node) return {};
   return go_direct();
+}
+
+Route::Step Route::on_way_open(NodeKey node) {
+  if (fence_id_ != 0 || direct_) return on_link_reset(node);
+  if (entry_.owner != node || node == kNoNode) return {};
+  return used_ ? open_fence() : go_direct();
 }
 
 Route::Step Route::on_link_reset(NodeKey node) const {

@@ -18,10 +18,13 @@ namespace shardbus::core {
 
 class Route {
  public:
-  // Messages went to `via` before anything was known of the shard.
+  // Messages go to `via`, which passes them on by its own route: nothing is known of the shard, or
+  // its owner cannot be reached from here. They carry no generation, so that all of them take that
+  // one route, one behind the other. Only where nothing is under way.
   void start_via(NodeKey via) {
     via_ = via;
     used_ = true;
+    direct_ = false;
   }
   // What the caller has to do after an input.
   struct Step {
@@ -29,11 +32,14 @@ class Route {
     bool send_fence = false;  // send fence `fence_id()` to `via()`
   };
 
-  // True: the next message goes to `via()`, stamped with `generation()`; call `sent()` then.
-  [[nodiscard]] bool may_send() const { return fence_id_ == 0 && via_ != kNoNode && !ownerless(); }
+  // True: the next message goes to `via()`, stamped with `stamp()`; call `sent()` then.
+  [[nodiscard]] bool may_send() const {
+    return fence_id_ == 0 && via_ != kNoNode && !(direct_ && ownerless());
+  }
   [[nodiscard]] NodeKey via() const { return via_; }
   [[nodiscard]] NodeKey owner() const { return entry_.owner; }
   [[nodiscard]] Generation generation() const { return entry_.generation; }
+  [[nodiscard]] Generation stamp() const { return direct_ ? entry_.generation : Generation{}; }
   [[nodiscard]] std::uint64_t fence_id() const { return fence_id_; }
   void sent() { used_ = true; }
   // Something was sent along `via()` and may still be on its way.
@@ -41,8 +47,9 @@ class Route {
 
   // The table, a "moved" notice, or a fence's answer told of an entry. Older ones are ignored.
   Step on_entry(const TableEntry& entry);
-  // The answer to a fence. Answers to other fences are ignored (rule 16).
-  Step on_fence_ok(std::uint64_t id, NodeKey node, Generation generation);
+  // The answer to a fence. Answers to other fences are ignored (rule 16). `there`: the answerer can
+  // be reached from here; only then may it be what the next fence goes through.
+  Step on_fence_ok(std::uint64_t id, NodeKey node, Generation generation, bool there = true);
   // The way of the fence is gone: what was sent along it ended in unknown_outcome (rule 18).
   Step on_path_lost(std::uint64_t id);
   // A node is dead; nothing is sent there any more.
@@ -51,6 +58,8 @@ class Route {
   Step on_way_lost(NodeKey node);
   // The session to a node was replaced, or the fence is overdue: the same fence again (rule 18).
   [[nodiscard]] Step on_link_reset(NodeKey node) const;
+  // `node` can be reached now: an owner that was served through another node is served directly.
+  Step on_way_open(NodeKey node);
 
  private:
   // Whoever had the shard gave it up, and nobody has it yet.
@@ -64,7 +73,8 @@ class Route {
   NodeKey via_;
   std::uint64_t fence_id_ = 0;  // 0: none open
   std::uint64_t fences_ = 0;
-  bool used_ = false;  // something was sent along `via_`
+  bool used_ = false;   // something was sent along `via_`
+  bool direct_ = true;  // `via_` was chosen as the owner
 };
 
 }  // namespace shardbus::core

@@ -424,17 +424,19 @@ void Dispatch::on_client_fence(const wire::Fence& fence) {
   Type* type = find_type(fence.shard.type);
   if (type == nullptr || fence.shard.shard.value >= type->shard_count) return;
   Shard& shard = type->shards[fence.shard.shard.value];
-  const RegionState state = shard.region.state();
-  if (state != RegionState::none && state != RegionState::frozen) {
-    return on_fence(context_.self(), fence);
-  }
-  // The client's earlier messages went on from here under our own name: so does its fence.
+  // The client's earlier messages may have gone on from here under our own name: then its fence
+  // goes behind them, also where we own the shard by now or are about to.
   if (!shard.held.empty() || !open(shard)) {
     HeldMessage held{{}, 0, kNever, context_.now + context_.config.held_wait, Errc::expired};
     wire::encode(held.envelope, fence);
     (void)hold_bytes(shard.held, std::move(held));  // the client asks again
     return;
   }
+  const RegionState state = shard.region.state();
+  const bool streams = state == RegionState::sending || state == RegionState::forward;
+  const bool here = state == RegionState::owner || state == RegionState::incoming;
+  const bool leads_here = shard.route.via() == context_.self() || !shard.route.used();
+  if (streams || (here && leads_here)) return on_fence(context_.self(), fence);
   (void)context_.links->send(shard.route.via(), fence);
 }
 

@@ -183,6 +183,44 @@ TEST_F(SmartClient, AFenceThatIsNotAnsweredIsSentAgain) {
   EXPECT_THAT(sent("a"), IsEmpty());
 }
 
+// The owner is a node without a session here: it left, or cannot be reached from this machine.
+TEST_F(SmartClient, AnOwnerWithoutASessionIsServedThroughAnotherNode) {
+  const NodeKey far = node_key("node-c", 1);
+  ask("first");
+  EXPECT_THAT(sent("a"), ElementsAre("first"));
+  table(far, 2);
+  ask("second");
+  EXPECT_THAT(sent("a"), ElementsAre("fence 1"));
+  receive("a", wire::FenceOk{{"cart", ShardId{0}}, 1, 1, {Term{1}, a_.key, 2}, far, false});
+  EXPECT_THAT(sent("a"), ElementsAre("second"));
+  // The shard moves on from there: no fence can go through a node that carries nothing of ours.
+  table(b_.key, 3);
+  ask("third");
+  EXPECT_THAT(sent("a"), ElementsAre("fence 2"));
+  receive("a", wire::FenceOk{{"cart", ShardId{0}}, 2, 1, {Term{1}, a_.key, 3}, b_.key, false});
+  EXPECT_THAT(sent("b"), ElementsAre("third"));
+}
+
+TEST_F(SmartClient, AnOwnerThatGetsItsSessionIsServedDirectlyBehindAFence) {
+  const NodeInfo c = node_at("node-c", "c");
+  table(c.key, 2);
+  ask("first");
+  EXPECT_THAT(sent("a"), ElementsAre("first"));
+  pass([&] { plane_.sessions().open("c"); });
+  greet("c", c);
+  ask("second");
+  EXPECT_THAT(sent("a"), ElementsAre("fence 1"));
+  EXPECT_THAT(sent("c"), IsEmpty());
+  receive("a", wire::FenceOk{{"cart", ShardId{0}}, 1, 1, {Term{1}, a_.key, 2}, c.key, false});
+  EXPECT_THAT(sent("c"), ElementsAre("second"));
+}
+
+TEST_F(SmartClient, WhatHasNoOwnerGoesThroughAnyNode) {
+  table(kNoNode, 2);
+  ask("first");
+  EXPECT_THAT(sent("a"), ElementsAre("first"));
+}
+
 TEST_P(ClientPlaneTest, AfterANodesGoodbyeNewCallsGoElsewhereAndOldOnesStayOpen) {
   greet("a", a_);
   greet("b", b_);

@@ -198,10 +198,45 @@ TEST_F(RouteTest, StartViaFencesTheFirstEntry) {
   expect_open(kA, 1);
 }
 
-TEST_F(RouteTest, StartViaTheOwnerNeedsNoFence) {
+// What was sent there without a generation takes that node's own route, and may be behind a fence.
+TEST_F(RouteTest, StartViaTheOwnerIsFencedToo) {
   route_.start_via(kA);
-  expect(route_.on_entry(entry(kA, 1)), true, false);
+  EXPECT_FALSE(route_.stamp().known());
+  expect(route_.on_entry(entry(kA, 1)), false, true);
+  expect(route_.on_fence_ok(route_.fence_id(), kA, gen(1)), true, false);
   expect_open(kA, 1);
+  EXPECT_EQ(route_.stamp(), gen(1));
+}
+
+TEST_F(RouteTest, AnOwnerThatCannotBeReachedIsServedThroughAnotherNodeUntilItCan) {
+  (void)route_.on_entry(entry(kA, 1));
+  route_.start_via(kC);
+  route_.sent();
+  expect(route_.on_way_open(kB), false, false);
+  expect(route_.on_way_open(kA), false, true);
+  EXPECT_EQ(route_.via(), kC);
+  expect(route_.on_fence_ok(route_.fence_id(), kA, gen(1)), true, false);
+  expect_open(kA, 1);
+  expect(route_.on_way_open(kA), false, false);
+}
+
+TEST_F(RouteTest, AnAnswererThatCannotBeReachedIsNoWay) {
+  use_a();
+  (void)route_.on_entry(entry(kB, 2));
+  expect(route_.on_fence_ok(route_.fence_id(), kB, gen(2), false), true, false);
+  EXPECT_FALSE(route_.used()) << "what was sent has arrived, and nothing is under way through B";
+  expect(route_.on_entry(entry(kC, 3)), true, false);
+  expect_open(kC, 3);
+}
+
+TEST_F(RouteTest, AnOvertakenAnswererThatCannotBeReachedIsNoWayEither) {
+  use_a();
+  (void)route_.on_entry(entry(kC, 3));
+  const std::uint64_t id = route_.fence_id();
+  expect(route_.on_fence_ok(id, kB, gen(2), false), false, false);
+  EXPECT_EQ(route_.via(), kA);
+  EXPECT_EQ(route_.fence_id(), id);
+  expect(route_.on_fence_ok(id, kC, gen(3)), true, false);
 }
 
 TEST_F(RouteTest, WayLostOpensTheWayFromThere) {
