@@ -1,5 +1,6 @@
 #include "transport/reactor.hpp"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 #include <algorithm>
@@ -153,7 +154,14 @@ void Reactor::poll_loop() {
   }
 }
 
+// Descriptors that nobody reads stay ready, so they cannot be waited for.
+void Reactor::wait_held() {
+  pollfd wakeup{wakeup_.descriptor(), POLLIN, 0};
+  poll(&wakeup, 1, 1);
+}
+
 void Reactor::wait(std::vector<int>& ready) {
+  if (held_) wait_held();
   std::array<epoll_event, 64> events{};
   const Duration left = std::clamp<Duration>(wake_at_ - now(), Duration::zero(), kNet);
   const auto timeout =
@@ -177,6 +185,7 @@ void Reactor::turn(const std::vector<int>& ready) {
     hooks_.begin_pass(now());
     run_inbox();
     const ReadOutcome read = hooks_.read(first ? ready : std::vector<int>{});
+    held_ = read.held;
     if (net && first && read.any) ++net_catches_;
     first = false;
     hooks_.end_pass();

@@ -29,6 +29,7 @@ namespace shardbus::transport {
 struct ReadOutcome {
   bool any = false;   // something was read
   bool more = false;  // something may be left
+  bool held = false;  // nothing may be read for now, whatever is ready: look again at the deadline
 };
 
 // What a pass does. All calls come with the lock held.
@@ -106,6 +107,7 @@ class Reactor final : public DescriptorSet {
  private:
   void poll_loop();
   void wait(std::vector<int>& ready);
+  void wait_held();
   // One whole turn under the lock: reads, runs, flushes, until nothing is left to read.
   void turn(const std::vector<int>& ready);
   void run_inbox();
@@ -121,6 +123,7 @@ class Reactor final : public DescriptorSet {
   std::mutex mutex_;
   Time wake_at_{};           // written by the poller under mutex_; it alone reads it outside
   bool running_ = false;     // guarded by mutex_
+  bool held_ = false;        // of the poller: its last read was held
   std::mutex inbox_mutex_;   // taken under mutex_, never the other way round
   std::vector<Work> inbox_;  // guarded by inbox_mutex_
   std::atomic<std::size_t> inbox_depth_{0};  // written under inbox_mutex_, as is inbox_bytes_

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from daemons import BIN, Daemon, ctl, ctl_json, environment, free_port, run_daemon
+from raw_peer import GREETED, HERE, REPLY, WHO, RawPeer, ask, pack
 
 
 def one_error(done, code):
@@ -237,6 +238,35 @@ def test_leaving_hands_the_entities_over_with_their_state():
         assert first.wait() == 0, first.log()
         for i in range(40):
             assert ctl_json("ask", "counter", f"c{i}", "get", node=second.address) == {"reply": i}
+
+
+def test_a_node_that_lost_its_place_in_a_pause_answers_nothing_as_an_owner():
+    first, second = two_nodes()
+    third = Daemon("--name", "third", "--seeds", first.address)
+    with first, second, third:
+        third.ready()
+        ctl("wait", "--members", "3", node=first.address)
+        mine = []
+        for i in range(200):
+            where = ctl_json("where", "counter", f"c{i}", node=first.address)
+            if where["owner"] == "third":
+                mine.append(f"c{i}")
+            if len(mine) == 5:
+                break
+        with RawPeer(third.address) as peer:
+            peer.greet("client")
+            third.send(signal.SIGSTOP)
+            for number, entity in enumerate(mine * 20):
+                peer.send(ask(number, entity, "get", type_name="counter", flags=GREETED))
+            done = ctl("wait", "--members", "2", "--timeout", "20s", node=first.address)
+            assert done.returncode == 0, done.stderr
+            third.send(signal.SIGCONT)
+            third.wait_for_log("membership.down_self")
+            peer.send(pack(WHO, 0, None))  # answered behind all that came before
+            answers = []
+            while not answers or answers[-1][0] != HERE:
+                answers.append(peer.receive())
+            assert not [answer for answer in answers if answer[0] == REPLY], answers[:3]
 
 
 def test_nodes_that_leave_together_all_leave_in_order():

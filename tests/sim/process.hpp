@@ -56,6 +56,8 @@ class Notes final : public runtime::DataListener {
   void on_hosted_types(std::vector<HostedType> types) override { hosted = std::move(types); }
   void on_admin(runtime::AdminCall) override {}
   void log(LogLevel, std::string_view event, std::string text) override { log_(event, text); }
+  // A machine that wakes up judges its pause before any frame is read: see World::resume.
+  [[nodiscard]] bool awake(Time) const override { return true; }
 
   // Traffic alone does not wake the control loop.
   [[nodiscard]] bool wake() const { return !messages.empty() || !lost.empty() || !hosted.empty(); }

@@ -12,7 +12,7 @@ from zmq.utils.monitor import recv_monitor_message
 
 GREETED = 1
 TELL, ASK, REPLY, ERROR, HELLO, WELCOME, REJECT, NO_SESSION = 1, 2, 3, 4, 10, 11, 12, 13
-PING, PONG, CREDIT, LINK = 15, 16, 17, 18
+PING, PONG, CREDIT, LINK, WHO, HERE = 15, 16, 17, 18, 19, 20
 PATIENCE = 20.0
 GREETING = (b"\xff" + bytes(8) + b"\x7f" + b"\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32))
 READY = b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER"

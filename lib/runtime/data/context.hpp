@@ -75,6 +75,7 @@ struct DataContext {
   DataListener* listener = nullptr;
   Random random;
   Time now{};
+  bool held = false;             // for this pass; see DataListener::awake
   std::uint64_t cluster_id = 0;  // set by the control loop once known
   std::array<std::uint64_t, static_cast<std::size_t>(Count::count_of_counts)> counts{};
 

@@ -7,6 +7,7 @@ namespace shardbus::runtime {
 namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(5);
+constexpr Duration kHeldLook = std::chrono::milliseconds(1);
 // Messages and callbacks that a pass may add to itself: entities and callbacks of this process that
 // answer each other without end leave room for the network and for timers.
 constexpr std::size_t kPassBudget = 4096;
@@ -31,6 +32,7 @@ DataPlane::DataPlane(DataConfig config, WirePort& wire, DataListener& listener,
 }
 
 void DataPlane::end() {
+  if (held()) return;
   std::size_t budget = kPassBudget;
   run(budget);
   if (context_.now >= next_tick_) {
@@ -53,6 +55,7 @@ void DataPlane::run(std::size_t& budget) {
 }
 
 Time DataPlane::next_deadline() {
+  if (held()) return context_.now + kHeldLook;
   if (more_) return context_.now;
   const Time next = std::min({dispatch_.next_deadline(), hosts_.next_deadline(),
                               links_.next_deadline(), front_.next_deadline()});

@@ -37,8 +37,12 @@ class DataPlane {
 
   void begin(Time now) {
     context_.now = now;
+    context_.held = !context_.listener->awake(now);
     if (born_ == Time{}) born_ = now;
   }
+  // Nothing may be handled in this pass, and so nothing should be read; what the process itself
+  // sends, and what the control loop says, is noted down.
+  [[nodiscard]] bool held() const { return context_.held; }
   // Runs what became ready, sees to deadlines, and flushes every batch.
   void end();
   // Call `begin`/`end` again by then even if nothing comes in.

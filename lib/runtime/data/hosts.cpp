@@ -62,7 +62,7 @@ void Hosts::deliver(Type& type, ShardId shard, std::uint64_t sender, const wire:
   if (!hosting.local) {
     return deliver_to_worker(hosting, {shard, park(sender, message, deadline), context_.now});
   }
-  if (executor_ == nullptr && in_user_code_) {
+  if (executor_ == nullptr && (in_user_code_ || context_.held)) {
     if (ready_.size() >= context_.config.buffered_messages) {
       return context_.dispatch->refuse(message.correlation.node, message.correlation.slot,
                                        Errc::overloaded, "too many messages wait on this node");
@@ -141,6 +141,7 @@ void Hosts::post(Hosting& hosting, ShardId shard, Cell& cell) {
   executor_->post(
       shard.value,
       [this, at, target, job] {
+        if (retired_) return;
         std::string_view rest = job->message.envelope;
         wire::Envelope envelope;
         if (wire::next_envelope(rest, envelope) != Errc::ok) return;
@@ -304,6 +305,7 @@ void Hosts::drop(Type& type, ShardId shard) {
 }
 
 void Hosts::retire() {
+  retired_ = true;
   ready_.clear();
   for (Hosting& hosting : hostings_) {
     for (Cells& cells : hosting.cells) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <tsl/robin_map.h>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -157,8 +158,9 @@ class Hosts {
   DataContext& context_;
   std::weak_ptr<Messenger> messenger_;
   Executor* executor_;
-  std::size_t waiting_bytes_ = 0;  // before what leases of it
-  std::deque<Hosting> hostings_;   // by Type::index, grown as needed
+  std::atomic<bool> retired_{false};  // read on the executor's threads
+  std::size_t waiting_bytes_ = 0;     // before what leases of it
+  std::deque<Hosting> hostings_;      // by Type::index, grown as needed
   std::map<std::uint64_t, Worker> workers_;
   std::deque<Ready> ready_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> stopping_;  // local shards: type, shard

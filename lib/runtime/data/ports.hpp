@@ -51,6 +51,9 @@ class DataListener {
   virtual void on_hosted_types(std::vector<HostedType> types) = 0;
   virtual void on_admin(AdminCall call) = 0;
   virtual void log(LogLevel level, std::string_view event, std::string text) = 0;
+  // Whether the control loop has looked at the clock lately. If not, this process may have stood
+  // still and lost its place without knowing: until it has judged that, nothing is handled.
+  [[nodiscard]] virtual bool awake(Time now) const = 0;
 };
 
 }  // namespace shardbus::runtime

@@ -54,6 +54,7 @@ ControlLoop::~ControlLoop() {
 }
 
 void ControlLoop::start() {
+  judged_ = transport::now();
   thread_ = transport::start_thread("sb-control", [this] { run(); });
 }
 
@@ -61,6 +62,7 @@ void ControlLoop::stop() {
   stopping_ = true;
   wakeup_.signal();
   if (thread_.joinable()) thread_.join();
+  judged_ = kNever;
 }
 
 void ControlLoop::leave() {
@@ -132,6 +134,7 @@ void ControlLoop::run() {
     }
     if (!rejoin_reason_.empty()) rejoin(std::exchange(rejoin_reason_, {}));
     readiness_.update(view());
+    judged_ = transport::now();
   }
   seeds_.clear();
   gossip_.close();

@@ -113,6 +113,7 @@ void Link::begin_pass(Time now) {
 }
 
 transport::ReadOutcome Link::read(const std::vector<int>& ready) {
+  if (plane_->held()) return {.held = true};
   routers_touched_ = false;
   FrontHandler front(*this);
   PeerHandler peer(*this);
@@ -129,6 +130,7 @@ void Link::end_pass() {
 }
 
 bool Link::input_left() {
+  if (plane_->held()) return false;
   const bool routers = routers_touched_ && (front_.readable() || peer_.readable());
   return routers || dealers_.touched_readable();
 }

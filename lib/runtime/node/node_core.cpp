@@ -81,7 +81,9 @@ Status NodeCore::open() {
   info_.incarnation = start_time();
   info_.key = node_key(info_.name, info_.incarnation);
   log_.rename("node=" + info_.name);
-  if (options_.workers > 0) pool_ = std::make_unique<Pool>(*link_, options_.workers);
+  if (options_.workers > 0)
+    pool_ = std::make_unique<Pool>(*link_, options_.workers,
+                                   [this] { return control_->awake(transport::now()); });
 
   ControlOptions control;
   control.control.cluster = options_.cluster;

@@ -7,6 +7,8 @@
 namespace shardbus::runtime {
 namespace {
 
+constexpr Duration kHeldLook = std::chrono::milliseconds(1);
+
 thread_local bool inside_pool = false;
 
 }  // namespace
@@ -15,7 +17,8 @@ bool Pool::inside() {
   return inside_pool;
 }
 
-Pool::Pool(Link& link, std::uint32_t threads) : link_(link) {
+Pool::Pool(Link& link, std::uint32_t threads, UniqueFunction<bool()> awake)
+    : link_(link), awake_(std::move(awake)) {
   for (std::uint32_t i = 0; i < threads; ++i) {
     lanes_.push_back(std::make_unique<Lane>());
     Lane& lane = *lanes_.back();
@@ -74,6 +77,7 @@ void Pool::run(Lane& lane) {
   std::unique_lock lock(lane.mutex);
   for (;;) {
     lane.signal.wait(lock, [&] { return lane.stopping || !lane.jobs.empty(); });
+    while (!lane.stopping && !awake_()) lane.signal.wait_for(lock, kHeldLook);
     if (lane.stopping) return;
     Job job = std::move(lane.jobs.front());
     lane.jobs.pop_front();

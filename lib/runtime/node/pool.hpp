@@ -16,7 +16,8 @@ namespace shardbus::runtime {
 
 class Pool final : public Executor {
  public:
-  Pool(Link& link, std::uint32_t threads);
+  // `awake`: see DataListener; no handler is begun while it says no.
+  Pool(Link& link, std::uint32_t threads, UniqueFunction<bool()> awake);
   ~Pool() override;
   // Bounded by the mailboxes and by one message per entity in flight.
   void post(std::uint32_t lane, UniqueFunction<void()> work, UniqueFunction<void()> done) override;
@@ -42,6 +43,7 @@ class Pool final : public Executor {
   void run(Lane& lane);
 
   Link& link_;
+  UniqueFunction<bool()> awake_;
   std::vector<std::unique_ptr<Lane>> lanes_;
 };
 

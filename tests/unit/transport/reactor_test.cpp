@@ -12,12 +12,13 @@ namespace {
 class NoHooks final : public PassHooks {
  public:
   void begin_pass(Time) override { ++passes; }
-  ReadOutcome read(const std::vector<int>&) override { return {false, endless}; }
+  ReadOutcome read(const std::vector<int>&) override { return {false, endless, held}; }
   void end_pass() override {}
   bool input_left() override { return false; }
   Time next_deadline() override { return kNever; }
   int passes = 0;
   bool endless = false;  // there is always more to read
+  std::atomic<bool> held = false;
 };
 
 class ReactorTest : public testing::Test {
@@ -64,6 +65,15 @@ TEST_F(ReactorTest, TheInboxIsBoundedInBytes) {
   });
   reactor_.run_and_wait([] {});
   EXPECT_FALSE(reactor_.crowded());
+}
+
+TEST_F(ReactorTest, WorkIsStillRunWhileNothingMayBeRead) {
+  hooks_.held = true;
+  reactor_.run_and_wait([] {});
+  bool ran = false;
+  while_busy([&] { reactor_.run([&] { ran = true; }); });
+  reactor_.run_and_wait([] {});
+  EXPECT_TRUE(ran);
 }
 
 // A thread that found another one in a pass left its work in the inbox, and nobody came for it.

@@ -18,6 +18,40 @@ TEST_F(DataPlaneTest, LocalEntityAnswers) {
   EXPECT_EQ(outcome.payload, "hello");
 }
 
+// After a pause nothing is handled before the control loop has judged whether the node is still a
+// member: not what was on its way, nor what this process itself sends.
+TEST_F(DataPlaneTest, NothingIsHandledBeforeAPauseIsJudged) {
+  pass(a_, [&] {
+    a_.host("echo");
+    a_.own("echo");
+  });
+  Outcome outcome;
+  a_.listener.looks = false;
+  ask_a(outcome);
+  EXPECT_TRUE(a_.plane->held());
+  EXPECT_EQ(outcome.times, 0);
+  EXPECT_LE(a_.plane->next_deadline(), now_ + 1ms);
+  a_.listener.looks = true;
+  pass(a_);
+  EXPECT_EQ(outcome.error, Errc::ok);
+  EXPECT_EQ(outcome.payload, "hello");
+}
+
+TEST_F(DataPlaneTest, WhatWaitsForTheJudgementEndsWithTheOldIncarnation) {
+  pass(a_, [&] {
+    a_.host("echo");
+    a_.own("echo");
+  });
+  Outcome outcome;
+  a_.listener.looks = false;
+  ask_a(outcome);
+  pass(a_, [&] { a_.plane->retire("paused"); });
+  a_.listener.looks = true;
+  pass(a_);
+  EXPECT_EQ(outcome.times, 1);
+  EXPECT_EQ(outcome.error, Errc::unknown_outcome);
+}
+
 TEST_F(DataPlaneTest, AskOverALink) {
   connect();
   b_owns();

@@ -126,6 +126,48 @@ TEST_F(LeaverTest, WhatAForwarderStillGetsGoesPastTheLeaver) {
   EXPECT_EQ(direct.error, Errc::ok);
 }
 
+// A client's messages that this node passes on wait here for the node's own fence; so must the
+// client's fence, although the shard is here by now.
+TEST_F(LeaverTest, AClientsFenceGoesBehindWhatThisNodePassesOnInItsOwnName) {
+  constexpr std::uint32_t kClient = 1;
+  const auto frame = [&](const auto& envelope) {
+    std::string bytes;
+    wire::encode(bytes, envelope);
+    pass(node(sender), [&] { node(sender).plane->front().on_frame(kClient, false, bytes); });
+  };
+  wire::Hello hello;
+  hello.sender = 77;
+  hello.wants_table = true;
+  frame(hello);
+  slow_ = true;
+  wire::Message tell;
+  tell.kind = wire::Kind::tell;
+  tell.flags = wire::kFlagGreeted;
+  tell.type = "echo";
+  tell.id = "e1";
+  tell.method = "say";
+  frame(tell);
+  exchange();
+  move(first, sender, 2);
+  hear(sender, sender, 2);
+  wire::Fence fence;
+  fence.shard = {"echo", shard_of("e1", kShards)};
+  fence.id = 5;
+  fence.generation = TestNode::generation(2);
+  fence.target = key(sender);
+  frame(fence);
+  later(5ms);
+  pass(node(sender));
+  const auto answers = [&] {
+    return Envelopes(std::exchange(node(sender).wire.front[kClient], {}))
+        .of(wire::Kind::fence_ok)
+        .size();
+  };
+  EXPECT_EQ(answers(), 0U) << "the tell is still under way to the node that had the shard";
+  arrive_late();
+  EXPECT_EQ(answers(), 1U);
+}
+
 // Before its goodbye the forwarder needs to know whom it passes things on to from then on.
 TEST_F(LeaverTest, AForwarderPartsOnceItKnowsTheNextOwner) {
   move(first, leaver, 2);

@@ -63,7 +63,9 @@ class FakeListener final : public DataListener {
   void on_hosted_types(std::vector<HostedType> types) override { hosted = std::move(types); }
   void on_admin(AdminCall) override {}
   void log(LogLevel, std::string_view, std::string) override {}
+  [[nodiscard]] bool awake(Time) const override { return looks; }
 
+  bool looks = true;
   std::vector<ControlMessage> control;
   std::vector<HostedType> hosted;
 };
