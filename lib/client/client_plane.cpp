@@ -98,7 +98,7 @@ Errc ClientPlane::tell(const Outgoing& out) {
 }
 
 void ClientPlane::ask(const Outgoing& out, milliseconds timeout, ReplyCallback done) {
-  Asks::Ask ask{{std::move(done)}, kNoNode, 0, ShardId{}, now_ + timeout};
+  Asks::Ask ask{{std::move(done)}, kNoNode, now_ + timeout};
   if (stopped_) return complete(std::move(ask), {Errc::stopped, "the client stopped", {}});
   if (asks_.full()) {
     return complete(std::move(ask), {Errc::overloaded, "pending asks are at their limit", {}});

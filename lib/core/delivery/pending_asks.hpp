@@ -22,8 +22,6 @@ class PendingAsks {
   struct Ask {
     Origin origin{};
     NodeKey target;  // who has it now; kNoNode: not sent yet
-    std::uint32_t type = 0;
-    ShardId shard;
     Time deadline{};
   };
 

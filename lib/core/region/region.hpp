@@ -132,6 +132,7 @@ class Region {
   [[nodiscard]] bool took_over_a_way() const {
     return own_fence_ != 0 && (state_ == RegionState::incoming || state_ == RegionState::owner);
   }
+  void open_own_fence(NodeKey via);
   void pass_behind(StreamItem item, Outputs& out);
   void release_held(Outputs& out);
   void fail_all(std::deque<Parked>& messages, Errc code, Outputs& out);

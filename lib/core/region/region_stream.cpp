@@ -60,8 +60,7 @@ void Region::go_past(NodeKey leaver, const TableEntry& owner, Outputs& out) {
   if (!elsewhere || owner.generation <= generation_) return;
   past_ = owner;
   if (own_fence_ != 0) return;
-  own_fence_ = ++own_fences_;
-  own_fence_via_ = leaver;
+  open_own_fence(leaver);
   resend_own_fence(out);
 }
 
@@ -143,14 +142,19 @@ void Region::take_back(Generation generation, Outputs& out) {
 
 // --- next owner ---
 
+// Along the way that what we forwarded has taken, of the stream that it belongs to.
+void Region::open_own_fence(NodeKey via) {
+  own_fence_ = ++own_fences_;
+  own_fence_via_ = via;
+  passed_generation_ = streamless_ ? Generation{} : generation_;
+  passed_behind_ = false;
+}
+
 void Region::become_incoming(Generation generation, NodeKey from, Outputs& out) {
   if (state_ == RegionState::sending) on_ack(other_, generation_);
   if (state_ == RegionState::forward) {
     // What we passed on earlier must be through before we take anything ourselves (rule 7).
-    own_fence_ = ++own_fences_;
-    own_fence_via_ = other_;
-    passed_generation_ = streamless_ ? Generation{} : generation_;
-    passed_behind_ = false;
+    open_own_fence(other_);
     out.emplace_back(SendOwnFence{other_, {own_fence_, self_.value, generation, self_, self_}});
   }
   if (state_ == RegionState::incoming) {  // an older transfer will not be completed
@@ -251,8 +255,7 @@ void Region::take_forwarded(bool source, StreamItem item, Outputs& out) {
   switch (state_) {
     case RegionState::owner:
       // Its source goes ahead of what is held behind our own fence: the fence comes along with it.
-      if (own_fence_ == 0 || source) return apply_item(std::move(item), out);
-      [[fallthrough]];
+      return apply_item(std::move(item), out);
     case RegionState::incoming:
     case RegionState::sending:
     case RegionState::forward:

@@ -140,6 +140,8 @@ DataStatus DataPlane::status() {
   status.counters["link_waiting"] = links_.waiting();
   status.counters["link_waiting_limit"] = 2 * std::uint64_t{config.peer_credit} * links_.size();
   status.counters["link_waiting_streams"] = links_.waiting_streams();
+  status.counters["link_stream_bytes"] = links_.stream_bytes();
+  status.counters["link_stream_bytes_limit"] = config.buffered_bytes * links_.size();
   status.counters["sessions"] = front_.size();
   status.counters["sessions_limit"] = config.sessions;
   status.counters["peer_sessions"] = peers_.size();

@@ -49,12 +49,20 @@ Type* Dispatch::add_type(std::string_view name, std::uint32_t shard_count) {
   if (waiting != unknown_.end()) {
     std::deque<HeldMessage> queue = std::move(waiting->second);
     unknown_.erase(waiting);
-    for (const HeldMessage& held : queue) {
-      took_out(held);
-      resubmit(held);
-    }
+    adopt(type, std::move(queue));
   }
   return &type;
+}
+
+// What waited for its type waits for its owner from now on.
+void Dispatch::adopt(Type& type, std::deque<HeldMessage> queue) {
+  for (HeldMessage& held : queue) {
+    const wire::Message message = wire::own_envelope(held.envelope).message;
+    Shard& shard = type.shards[shard_of(message.id, type.shard_count).value];
+    held.until = std::min(held.deadline, context_.now + context_.config.held_wait);
+    held.ends_in = ends_in(type, shard);
+    shard.held.push_back(std::move(held));
+  }
 }
 
 Errc Dispatch::submit_tell(const wire::Message& told) {
@@ -69,7 +77,7 @@ Errc Dispatch::submit_tell(const wire::Message& told) {
 }
 
 void Dispatch::submit_ask(wire::Message message, Time deadline, AskOrigin origin) {
-  Asks::Ask ask{std::move(origin), kNoNode, 0, ShardId{}, deadline};
+  Asks::Ask ask{std::move(origin), kNoNode, deadline};
   if (asks_.full()) {
     return fail(std::move(ask), Errc::overloaded,
                 "pending asks are at their limit of " + std::to_string(asks_.limit()));
@@ -96,6 +104,11 @@ Errc Dispatch::route(Type& type, Shard& shard, wire::Message& message, std::uint
   if (!shard.held.empty() || !open(shard)) {
     return hold(shard.held, message, slot, deadline, ends_in(type, shard));
   }
+  return pass_on(type, shard, message, slot, deadline);
+}
+
+Errc Dispatch::pass_on(Type& type, Shard& shard, wire::Message& message, std::uint64_t slot,
+                       Time deadline) {
   const NodeKey via = shard.route.via();
   shard.route.sent();
   message.generation = shard.route.generation();
@@ -165,9 +178,14 @@ void Dispatch::arrive(Type& type, ShardId id, std::uint64_t sender, const wire::
   const wire::Correlation& port = message.correlation;
   switch (shard.region.arrive(sender, message.generation)) {
     case core::Region::Verdict::deliver:
-      context_.hosts->deliver(type, id, sender, message, deadline);
+      context_.hosts->deliver(type, id, sender, message, deadline, true);
       return;
     case core::Region::Verdict::park: {
+      // What a forwarder passes on is bounded by nothing but its link.
+      const bool passes = shard.region.state() == RegionState::forward;
+      if (passes && context_.links->stream_is_full(shard.region.other())) {
+        return refuse(port.node, port.slot, Errc::overloaded, "the way to the new owner is full");
+      }
       core::Parked parked{sender, message.generation, {}, deadline, port.node, port.slot};
       wire::encode(parked.envelope, message);
       core::Region::Outputs outputs;
@@ -199,7 +217,7 @@ Dispatch::Direct Dispatch::submit_direct(std::uint64_t sender, wire::Message mes
     return Direct::not_here;
   }
   if (message.kind == wire::Kind::ask) {
-    Asks::Ask ask{std::move(origin), context_.self(), type->index, id, deadline};
+    Asks::Ask ask{std::move(origin), context_.self(), deadline};
     if (asks_.full()) {
       fail(std::move(ask), Errc::overloaded, "pending asks are at their limit");
       return Direct::taken;
@@ -239,7 +257,7 @@ void Dispatch::answer(NodeKey node, std::uint64_t slot, const ReplyView& given) 
                                   static_cast<std::uint16_t>(Errc::unknown_outcome),
                                   "the reply found no room on its way back",
                                   {}});
-  (void)context_.links->send_raw(node, error, false);
+  (void)context_.links->send_raw(node, error);
 }
 
 void Dispatch::on_reply(const wire::Reply& reply) {
@@ -279,8 +297,13 @@ void Dispatch::run_deferred(std::size_t& budget) {
 }
 
 void Dispatch::abandon(Errc code, std::string_view text) {
+  // What has not gone out must not go out later: its asks end as not delivered.
   for (const NodeInfo& node : context_.links->nodes()) {
-    aim(context_.links->unsent_asks(node.key), kNoNode);
+    for (const std::string& envelope : context_.links->take_unsent(node.key)) {
+      const wire::Message message = wire::own_envelope(envelope).message;
+      const bool asks = message.kind == wire::Kind::ask;
+      asks ? aim({message.correlation.slot}, kNoNode) : refuse(kNoNode, 0, code, message.type);
+    }
   }
   asks_.close_if([](const Asks::Ask&) { return true; },
                  [&](Asks::Ask&& ask) {
@@ -352,37 +375,31 @@ void Dispatch::act(Type& type, ShardId id, core::Route::Step step) {
   if (step.release) release(type, id);
 }
 
+// Each goes on while the route stays open. What a callback sends meanwhile waits behind the rest.
 void Dispatch::release(Type& type, ShardId id) {
   Shard& shard = type.shards[id.value];
-  // Each message goes on while the route stays open; one that closes it again leaves the rest held.
   while (!shard.held.empty() && open(shard)) {
     const HeldMessage held = std::move(shard.held.front());
-    std::deque<HeldMessage> rest = std::exchange(shard.held, {});
-    rest.pop_front();
+    shard.held.pop_front();
     took_out(held);
-    resubmit(held);
-    for (HeldMessage& newer : shard.held) rest.push_back(std::move(newer));
-    shard.held = std::move(rest);
+    send_held(type, shard, held);
   }
 }
 
-void Dispatch::resubmit(const HeldMessage& held) {
+void Dispatch::send_held(Type& type, Shard& shard, const HeldMessage& held) {
   if (held.slot != 0 && asks_.find(held.slot) == nullptr) return;  // ended meanwhile
   wire::Envelope envelope = wire::own_envelope(held.envelope);
   if (envelope.kind == wire::Kind::fence) {
     wire::Fence fence;
-    if (wire::decode(envelope, fence) == Errc::ok) on_client_fence(fence);
+    if (wire::decode(envelope, fence) == Errc::ok) pass_client_fence(shard, fence);
     return;
   }
   wire::Message& message = envelope.message;
-  Type* type = find_type(message.type);
-  if (type == nullptr) return;
   if (held.slot != 0 && held.deadline != kNever) {
     const auto left = std::chrono::duration_cast<milliseconds>(held.deadline - context_.now);
     message.time_left_ms = static_cast<std::uint32_t>(std::max<std::int64_t>(left.count(), 1));
   }
-  Shard& shard = type->shards[shard_of(message.id, type->shard_count).value];
-  const Errc outcome = route(*type, shard, message, held.slot, held.deadline);
+  const Errc outcome = pass_on(type, shard, message, held.slot, held.deadline);
   if (outcome != Errc::ok) refuse(message.correlation.node, held.slot, outcome, message.type);
 }
 
@@ -432,6 +449,10 @@ void Dispatch::on_client_fence(const wire::Fence& fence) {
     (void)hold_bytes(shard.held, std::move(held));  // the client asks again
     return;
   }
+  pass_client_fence(shard, fence);
+}
+
+void Dispatch::pass_client_fence(const Shard& shard, const wire::Fence& fence) {
   const RegionState state = shard.region.state();
   const bool streams = state == RegionState::sending || state == RegionState::forward;
   const bool here = state == RegionState::owner || state == RegionState::incoming;

@@ -149,6 +149,8 @@ class Dispatch {
 
  private:
   Errc route(Type& type, Shard& shard, wire::Message& message, std::uint64_t slot, Time deadline);
+  Errc pass_on(Type& type, Shard& shard, wire::Message& message, std::uint64_t slot, Time deadline);
+  void adopt(Type& type, std::deque<HeldMessage> queue);
   [[nodiscard]] bool open(const Shard& shard) const;
   Errc hold(std::deque<HeldMessage>& queue, const wire::Message& message, std::uint64_t slot,
             Time deadline, Errc ends_in);
@@ -163,7 +165,8 @@ class Dispatch {
   void check_fence_later(const Type& type, ShardId id);
   void check_fences();
   void release(Type& type, ShardId id);
-  void resubmit(const HeldMessage& held);
+  void send_held(Type& type, Shard& shard, const HeldMessage& held);
+  void pass_client_fence(const Shard& shard, const wire::Fence& fence);
   void send_fence(Type& type, ShardId id);
   void on_fence(NodeKey from, const wire::Fence& fence);
   void on_fence_ok(const wire::FenceOk& answer);

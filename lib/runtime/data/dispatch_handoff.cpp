@@ -68,13 +68,8 @@ void Dispatch::carry_out_one(Type& type, ShardId id, core::RegionOutput& output)
 }
 
 void Dispatch::deliver_parked(Type& type, ShardId id, const core::Parked& parked) {
-  std::string_view rest = parked.envelope;
-  wire::Envelope envelope;
-  if (wire::next_envelope(rest, envelope) != Errc::ok) {
-    context_.count(Count::malformed_frames);
-    return refuse(parked.asker, parked.slot, Errc::malformed, "");
-  }
-  context_.hosts->deliver(type, id, parked.sender, envelope.message, parked.deadline);
+  context_.hosts->deliver(type, id, parked.sender, wire::own_envelope(parked.envelope).message,
+                          parked.deadline, false);
 }
 
 // A fence that goes on keeps the node to which the answer is due.

@@ -90,11 +90,17 @@ void Dispatch::on_fence_ok(const wire::FenceOk& answer) {
 }
 
 void Dispatch::on_moved(const wire::Moved& moved) {
-  if (Asks::Ask* ask = asks_.find(moved.slot)) ask->target = moved.entry.owner;
+  const NodeKey owner = moved.entry.owner;
+  if (gone_.contains(owner)) {
+    if (auto lost = asks_.close(moved.slot)) {
+      fail(std::move(*lost), Errc::unknown_outcome, "the owner's node is gone");
+    }
+    return;
+  }
+  if (Asks::Ask* ask = asks_.find(moved.slot)) ask->target = owner;
   if (!moved.entry.generation.known()) return;
   Type* type = find_type(moved.shard.type);
   if (type == nullptr || moved.shard.shard.value >= type->shard_count) return;
-  if (gone_.contains(moved.entry.owner)) return;
   act(*type, moved.shard.shard, type->shards[moved.shard.shard.value].route.on_entry(moved.entry));
 }
 

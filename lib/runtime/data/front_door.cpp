@@ -307,11 +307,12 @@ void FrontDoor::close(FrontSession& session, bool kick) {
   last_ = nullptr;
   std::erase(dirty_, number);
   const auto named = by_sender_.find(sender);
-  if (named != by_sender_.end() && named->second == &session) by_sender_.erase(named);
+  const bool last = named != by_sender_.end() && named->second == &session;
+  if (last) by_sender_.erase(named);
   by_number_.erase(number);
   sessions_.erase(connection);
   if (worker) context_.hosts->remove_worker(number);
-  if (sender != 0) context_.dispatch->forget_sender(sender);
+  if (last) context_.dispatch->forget_sender(sender);
 }
 
 // Code 0: nothing stands against it. A time of 0 to retry after: the settings have to change.
@@ -431,7 +432,7 @@ void FrontDoor::tick() {
   if (table_due_ <= context_.now) {
     table_due_ = kNever;
     for (auto& [number, session] : by_number_) {
-      if (session->wants_table) send_table(*session);
+      if (session->wants_table && !leaving_) send_table(*session);
     }
   }
   while (!kicks_.empty() && kicks_.front().first <= context_.now) {

@@ -119,9 +119,10 @@ void FrontDoor::say_goodbye() {
 bool FrontDoor::parted() const {
   if (sessions_.empty()) return true;
   if (context_.now - last_message_ < kQuiet) return false;
-  return std::all_of(by_number_.begin(), by_number_.end(), [](const auto& entry) {
+  return std::all_of(by_number_.begin(), by_number_.end(), [this](const auto& entry) {
     const FrontSession& session = *entry.second;
-    return session.in_flight == 0 && session.unsent.empty();
+    const bool idle = session.in_flight == 0 && session.unsent.empty();
+    return idle || context_.wire->front_is_gone(session.connection);
   });
 }
 

@@ -56,13 +56,14 @@ core::Parked Hosts::park(std::uint64_t sender, const wire::Message& message, Tim
 }
 
 void Hosts::deliver(Type& type, ShardId shard, std::uint64_t sender, const wire::Message& message,
-                    Time deadline) {
+                    Time deadline, bool fresh) {
   Hosting& hosting = hosting_of(type);
   context_.count(Count::delivered);
   if (!hosting.local) {
     return deliver_to_worker(hosting, {shard, park(sender, message, deadline), context_.now});
   }
-  if (executor_ == nullptr && (in_user_code_ || context_.held)) {
+  const bool waits = in_user_code_ || context_.held || (fresh && !ready_.empty());
+  if (executor_ == nullptr && waits) {
     if (ready_.size() >= context_.config.buffered_messages) {
       return context_.dispatch->refuse(message.correlation.node, message.correlation.slot,
                                        Errc::overloaded, "too many messages wait on this node");
@@ -142,10 +143,8 @@ void Hosts::post(Hosting& hosting, ShardId shard, Cell& cell) {
       shard.value,
       [this, at, target, job] {
         if (retired_) return;
-        std::string_view rest = job->message.envelope;
-        wire::Envelope envelope;
-        if (wire::next_envelope(rest, envelope) != Errc::ok) return;
-        job->failed = !handle(*at, *target, job->message.sender, envelope.message);
+        const wire::Message message = wire::own_envelope(job->message.envelope).message;
+        job->failed = !handle(*at, *target, job->message.sender, message);
       },
       [this, at, target, shard, life, job] {
         if (job->failed) context_.count(Count::handler_failures);
@@ -171,11 +170,8 @@ bool Hosts::run_ready(std::size_t& budget) {
     Ready next = std::move(ready_.front());
     ready_.pop_front();
     Hosting& hosting = hostings_[next.type];
-    std::string_view rest = next.message.envelope;
-    wire::Envelope envelope;
-    if (wire::next_envelope(rest, envelope) != Errc::ok) continue;
-    Cell& cell = cell_of(hosting, next.shard, envelope.message.id);
-    run(hosting, cell, next.message.sender, envelope.message);
+    const wire::Message message = wire::own_envelope(next.message.envelope).message;
+    run(hosting, cell_of(hosting, next.shard, message.id), next.message.sender, message);
   }
   return true;
 }
@@ -296,11 +292,12 @@ void Hosts::drop(Type& type, ShardId shard) {
     unstarted.push_back(std::move(ready.message));
     return true;
   });
+  if (const std::uint64_t worker = std::exchange(hosting.worker_of[shard.value], 0)) {
+    take_waiting(hosting, shard, worker, unstarted);
+    drop_at_worker(hosting, shard, worker);
+  }
   for (const core::Parked& parked : unstarted) {
     context_.dispatch->refuse(parked.asker, parked.slot, Errc::stale_owner, "the shard moved on");
-  }
-  if (const std::uint64_t worker = std::exchange(hosting.worker_of[shard.value], 0)) {
-    release_from_worker(hosting, shard, worker);
   }
 }
 

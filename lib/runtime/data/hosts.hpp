@@ -43,8 +43,9 @@ class Hosts {
   // types), invalid_argument (this process hosts it already).
   Errc host(EntityType type);
 
+  // `fresh`: it comes behind what waits here. What a region had parked comes ahead of that.
   void deliver(Type& type, ShardId shard, std::uint64_t sender, const wire::Message& message,
-               Time deadline);
+               Time deadline, bool fresh);
   // Starts no handler of the shard any more; calls Dispatch::on_stopped when all are done.
   void stop(Type& type, ShardId shard);
   // Forgets the shard's entities: it belongs to another owner already.
@@ -122,6 +123,7 @@ class Hosts {
   };
   struct Releasing {
     Time since{};
+    bool dropped = false;                   // nobody waits for what it sends along
     std::vector<core::SavedEntity> states;  // of the parts that came so far
   };
   struct Worker {
@@ -150,7 +152,10 @@ class Hosts {
   bool pass_to_worker(std::uint64_t session, const Waiting& waiting);
   std::uint64_t choose_worker(Hosting& hosting, ShardId shard);
   void release_from_worker(Hosting& hosting, ShardId shard, std::uint64_t session);
-  void released(Hosting& hosting, ShardId shard, std::uint64_t session,
+  void drop_at_worker(Hosting& hosting, ShardId shard, std::uint64_t session);
+  void take_waiting(const Hosting& hosting, ShardId shard, std::uint64_t session,
+                    std::vector<core::Parked>& unstarted);
+  void released(Hosting& hosting, ShardId shard, std::uint64_t session, bool dropped,
                 std::vector<core::SavedEntity> states);
   void settle_orphans(Hosting& hosting);
   void announce();

@@ -83,12 +83,13 @@ void Hosts::remove_worker(std::uint64_t session) {
   // What waits for a shard that is being handed on goes with it, not to another worker here.
   std::erase_if(worker.waiting, [&](auto& entry) {
     auto& [type, waiting] = entry;
-    if (!worker.releasing.contains({type, waiting.shard.value})) return false;
+    const auto part = worker.releasing.find({type, waiting.shard.value});
+    if (part == worker.releasing.end()) return false;
     hostings_[type].orphans.push_back(std::move(waiting));
     return true;
   });
   for (const auto& [key, part] : worker.releasing) {
-    released(hostings_[key.first], ShardId{key.second}, session, {});
+    released(hostings_[key.first], ShardId{key.second}, session, part.dropped, {});
   }
   for (auto& [type, waiting] : worker.waiting) {
     deliver_to_worker(hostings_[type], std::move(waiting));
@@ -98,6 +99,12 @@ void Hosts::remove_worker(std::uint64_t session) {
 std::uint64_t Hosts::choose_worker(Hosting& hosting, ShardId shard) {
   std::uint64_t& assigned = hosting.worker_of[shard.value];
   if (assigned != 0 || hosting.workers.empty()) return assigned;
+  // Until a worker has given it back, another life would meet the older one there.
+  const std::pair place{hosting.type->index, shard.value};
+  if (std::any_of(workers_.begin(), workers_.end(),
+                  [&](const auto& entry) { return entry.second.releasing.contains(place); })) {
+    return 0;
+  }
   std::size_t least = SIZE_MAX;
   for (const std::uint64_t worker : hosting.workers) {
     const auto load = static_cast<std::size_t>(
@@ -135,10 +142,7 @@ void Hosts::deliver_to_worker(Hosting& hosting, Waiting waiting) {
 
 bool Hosts::pass_to_worker(std::uint64_t session, const Waiting& waiting) {
   const core::Parked& parked = waiting.message;
-  std::string_view rest = parked.envelope;
-  wire::Envelope envelope;
-  if (wire::next_envelope(rest, envelope) != Errc::ok) return true;
-  wire::Message& message = envelope.message;
+  wire::Message message = wire::own_envelope(parked.envelope).message;
   if (parked.asker == kNoNode) return context_.front->send_to_worker(session, message);
   // The worker answers to a slot of ours, so that its death can end the ask.
   const Time deadline = parked.deadline == kNever
@@ -172,11 +176,8 @@ void Hosts::settle_orphans(Hosting& hosting) {
   }
   for (Waiting& orphan : std::exchange(hosting.orphans, {})) {
     if (hosting.local) {
-      std::string_view rest = orphan.message.envelope;
-      wire::Envelope envelope;
-      if (wire::next_envelope(rest, envelope) != Errc::ok) continue;
-      deliver(*hosting.type, orphan.shard, orphan.message.sender, envelope.message,
-              orphan.message.deadline);
+      deliver(*hosting.type, orphan.shard, orphan.message.sender,
+              wire::own_envelope(orphan.message.envelope).message, orphan.message.deadline, false);
     } else {
       deliver_to_worker(hosting, std::move(orphan));
     }
@@ -187,11 +188,20 @@ void Hosts::settle_orphans(Hosting& hosting) {
 
 void Hosts::release_from_worker(Hosting& hosting, ShardId shard, std::uint64_t session) {
   const auto found = workers_.find(session);
-  if (found == workers_.end()) return released(hosting, shard, session, {});
-  found->second.releasing[{hosting.type->index, shard.value}] = {context_.now, {}};
+  if (found == workers_.end()) return released(hosting, shard, session, false, {});
+  found->second.releasing[{hosting.type->index, shard.value}] = {context_.now, false, {}};
   std::string envelope;
   wire::encode(envelope, wire::Release{{hosting.type->name, shard}, hosting.type->shard_count});
   context_.front->send_raw(session, envelope);
+}
+
+// Asks for it back only so that the worker lets go: what it sends along is of a life that is over.
+void Hosts::drop_at_worker(Hosting& hosting, ShardId shard, std::uint64_t session) {
+  const auto found = workers_.find(session);
+  if (found == workers_.end()) return;
+  const std::pair place{hosting.type->index, shard.value};
+  if (!found->second.releasing.contains(place)) release_from_worker(hosting, shard, session);
+  found->second.releasing[place].dropped = true;
 }
 
 void Hosts::on_released(std::uint64_t session, wire::Released message) {
@@ -206,25 +216,33 @@ void Hosts::on_released(std::uint64_t session, wire::Released message) {
   }
   if (message.more) return;
   std::vector<core::SavedEntity> all = std::move(states);
+  const bool dropped = place->second.dropped;
   found->second.releasing.erase(place);
-  released(hosting_of(*type), message.shard.shard, session, std::move(all));
+  released(hosting_of(*type), message.shard.shard, session, dropped, std::move(all));
 }
 
-void Hosts::released(Hosting& hosting, ShardId shard, std::uint64_t session,
+// Takes out what waits for a worker's credit, oldest first.
+void Hosts::take_waiting(const Hosting& hosting, ShardId shard, std::uint64_t session,
+                         std::vector<core::Parked>& unstarted) {
+  const auto found = workers_.find(session);
+  if (found == workers_.end()) return;
+  std::erase_if(found->second.waiting, [&](auto& entry) {
+    if (entry.first != hosting.type->index || entry.second.shard != shard) return false;
+    unstarted.push_back(std::move(entry.second.message));
+    return true;
+  });
+}
+
+void Hosts::released(Hosting& hosting, ShardId shard, std::uint64_t session, bool dropped,
                      std::vector<core::SavedEntity> states) {
+  if (dropped) return settle_orphans(hosting);  // the shard may be here again, and wait for this
   std::vector<core::Parked> unstarted;
-  const auto take = [&](Waiting& waiting) {
+  take_waiting(hosting, shard, session, unstarted);
+  std::erase_if(hosting.orphans, [&](Waiting& waiting) {
     if (waiting.shard != shard) return false;
     unstarted.push_back(std::move(waiting.message));
     return true;
-  };
-  const auto found = workers_.find(session);
-  if (found != workers_.end()) {
-    std::erase_if(found->second.waiting, [&](auto& entry) {
-      return entry.first == hosting.type->index && take(entry.second);
-    });
-  }
-  std::erase_if(hosting.orphans, take);
+  });
   if (hosting.worker_of[shard.value] == session) hosting.worker_of[shard.value] = 0;
   context_.dispatch->on_stopped(*hosting.type, shard, std::move(states), std::move(unstarted));
 }
@@ -237,13 +255,14 @@ void Hosts::tick() {
       if (context_.now - part.since >= context_.config.handoff_timeout) overdue.push_back(key);
     }
     for (const auto& key : overdue) {
+      const bool dropped = worker.releasing.at(key).dropped;
       worker.releasing.erase(key);
       Hosting& hosting = hostings_[key.first];
       context_.count(Count::forced_stops);
       context_.listener->log(LogLevel::warn, "worker.forced_stop",
                              "worker=" + worker.label + " type=" + hosting.type->name +
                                  " shard=" + std::to_string(key.second));
-      released(hosting, ShardId{key.second}, session, {});
+      released(hosting, ShardId{key.second}, session, dropped, {});
     }
   }
   for (Hosting& hosting : hostings_) {

@@ -29,13 +29,24 @@ void Links::limit(NodeKey node, Time until) {
   if (Link* link = find(node)) link->until = until;
 }
 
-std::vector<std::string> Links::close(NodeKey node) {
+std::vector<std::string> Links::take_unsent(NodeKey node) {
   std::vector<std::string> unsent;
+  Link* link = find(node);
+  if (link == nullptr) return unsent;
+  std::erase_if(link->waiting, [&](Waiting& waiting) {
+    if (waiting.sort != Sort::message) return false;
+    --link->waiting_bounded;
+    link->waiting_bytes -= waiting.envelope.size();
+    unsent.push_back(std::move(waiting.envelope));
+    return true;
+  });
+  return unsent;
+}
+
+std::vector<std::string> Links::close(NodeKey node) {
   const auto found = links_.find(node);
-  if (found == links_.end()) return unsent;
-  for (Waiting& waiting : found->second.waiting) {
-    if (waiting.sort == Sort::message) unsent.push_back(std::move(waiting.envelope));
-  }
+  if (found == links_.end()) return {};
+  std::vector<std::string> unsent = take_unsent(node);
   context_.wire->close_link(node);
   last_ = nullptr;
   std::erase(dirty_, node);
@@ -106,19 +117,24 @@ bool Links::put_aside(Link& link, std::size_t before, Sort sort) {
   if (fits) {
     link.waiting.push_back({link.batch.substr(before), sort});
     link.waiting_bounded += sort == Sort::message || sort == Sort::answer ? 1 : 0;
-    link.waiting_bytes += of_handoff(sort) ? 0 : size;
+    (of_handoff(sort) ? link.stream_bytes : link.waiting_bytes) += size;
   }
   link.batch.resize(before);
   if (link.batch_count == 0) link.batch.clear();
   return fits;
 }
 
-bool Links::send_raw(NodeKey node, std::string_view envelope, bool counted) {
+bool Links::send_raw(NodeKey node, std::string_view envelope) {
   Link* link = find(node);
-  if (link == nullptr || link->closing) return false;
+  if (link == nullptr) return false;
   const std::size_t before = start(*link);
   link->batch.append(envelope);
-  return commit(*link, before, counted ? Sort::message : Sort::answer);
+  return commit(*link, before, Sort::answer);
+}
+
+bool Links::stream_is_full(NodeKey node) const {
+  const auto found = links_.find(node);
+  return found != links_.end() && found->second.stream_bytes >= context_.config.buffered_bytes;
 }
 
 void Links::send_stream(NodeKey node, std::string_view envelope) {
@@ -147,16 +163,19 @@ std::vector<NodeInfo> Links::nodes() const {
 bool Links::send_control(NodeKey node, const ControlMessage& message) {
   std::string envelope;
   wire::encode(envelope, message);
-  return send_raw(node, envelope, false);
+  return send_raw(node, envelope);
 }
 
 void Links::say_goodbye(NodeKey node) {
   Link* link = find(node);
-  if (link == nullptr) return;
+  if (link == nullptr || std::exchange(link->closing, true)) return;
+  repeat_goodbye(node);
+}
+
+void Links::repeat_goodbye(NodeKey node) {
   std::string goodbye;
   wire::encode_empty(goodbye, wire::Kind::goodbye);
-  (void)send_raw(node, goodbye, false);
-  link->closing = true;
+  (void)send_raw(node, goodbye);
 }
 
 void Links::say_goodbye() {
@@ -203,7 +222,7 @@ void Links::pump(Link& link) {
     link.batch.append(next.envelope);
     take(link, before, counted(next.sort));
     if (next.sort == Sort::message || next.sort == Sort::answer) --link.waiting_bounded;
-    if (!of_handoff(next.sort)) link.waiting_bytes -= next.envelope.size();
+    (of_handoff(next.sort) ? link.stream_bytes : link.waiting_bytes) -= next.envelope.size();
     link.waiting.pop_front();
   }
 }
@@ -331,6 +350,7 @@ void Links::on_welcome(Link& link, const wire::Welcome& welcome) {
   std::move(waited.begin(), waited.end(), std::back_inserter(link.waiting));
   pump(link);
   context_.dispatch->on_link_ready(node);
+  if (link.closing) repeat_goodbye(node);  // the older session may have lost it
 }
 
 void Links::tick() {
@@ -385,6 +405,12 @@ std::size_t Links::waiting() const {
 std::size_t Links::waiting_streams() const {
   std::size_t total = 0;
   for (const auto& [key, link] : links_) total += link.waiting.size() - link.waiting_bounded;
+  return total;
+}
+
+std::size_t Links::stream_bytes() const {
+  std::size_t total = 0;
+  for (const auto& [key, link] : links_) total += link.stream_bytes;
   return total;
 }
 

@@ -33,6 +33,8 @@ class Links {
   // For a few envelopes only: the link goes again by itself, unless `open` claims it.
   void reach(const NodeInfo& node) { open(node, context_.now + kPassing); }
   void let_go(NodeKey node) { limit(node, context_.now + kPassing); }
+  // Takes out the messages that still wait to be sent, oldest first.
+  [[nodiscard]] std::vector<std::string> take_unsent(NodeKey node);
   // Forgets the link. Returns the messages that still waited to be sent, oldest first; the caller
   // sends them another way, and ends the asks that had gone out.
   [[nodiscard]] std::vector<std::string> close(NodeKey node);
@@ -52,8 +54,8 @@ class Links {
   bool send(NodeKey node, const E& envelope) {
     Link* link = find(node);
     if (link == nullptr) return false;
-    // Whoever leaves may still have asks here when we have nothing more to say to it.
-    if (link->closing && !std::is_same_v<E, wire::Reply>) return false;
+    // Whoever leaves may still have asks and fences here when we have nothing more to ask of it.
+    if (link->closing && std::is_same_v<E, wire::Message>) return false;
     const std::size_t before = start(*link);
     wire::encode(link->batch, envelope);
     // Whoever counts more than the other side does runs dry in the end: routing kinds are free.
@@ -62,8 +64,10 @@ class Links {
                   : std::is_same_v<E, wire::Reply> ? Sort::reply
                                                    : Sort::answer);
   }
-  // The same for what is already encoded; `counted`: falls under credit.
-  bool send_raw(NodeKey node, std::string_view envelope, bool counted);
+  // The same for an answer that is already encoded.
+  bool send_raw(NodeKey node, std::string_view envelope);
+  // So much of streams waits here that a forwarder should pass on no more.
+  [[nodiscard]] bool stream_is_full(NodeKey node) const;
   // An item of a handoff stream: bounded by what the shard had, so it is never refused for size.
   void send_stream(NodeKey node, std::string_view envelope);
   // The acknowledgement of one: without it the old owner would wait for ever.
@@ -77,6 +81,11 @@ class Links {
   // The same on every link; `parted` once all have answered it or are broken.
   void say_goodbye();
   [[nodiscard]] bool parted() const;
+  // Whether that node could hear us now.
+  [[nodiscard]] bool stands(NodeKey node) const {
+    const auto found = links_.find(node);
+    return found != links_.end() && found->second.state == State::ready;
+  }
 
   // --- events of the transport ---
   void on_connected(NodeKey node);
@@ -89,6 +98,7 @@ class Links {
   // them.
   [[nodiscard]] std::size_t waiting() const;
   [[nodiscard]] std::size_t waiting_streams() const;
+  [[nodiscard]] std::size_t stream_bytes() const;
   [[nodiscard]] std::size_t size() const { return links_.size(); }
 
  private:
@@ -124,6 +134,7 @@ class Links {
     std::deque<Waiting> waiting;
     std::size_t waiting_bounded = 0;  // of these, messages and answers
     std::size_t waiting_bytes = 0;    // of all but items of streams
+    std::size_t stream_bytes = 0;     // of those
     Time heard{}, sent{}, pinged{};
     Time next_hello = kNever;
     Time until{};
@@ -146,6 +157,7 @@ class Links {
     return link.batch.size();
   }
   void send_of_handoff(NodeKey node, std::string_view envelope, Sort sort);
+  void repeat_goodbye(NodeKey node);
   bool commit(Link& link, std::size_t before, Sort sort);
   void take(Link& link, std::size_t before, bool counted);
   bool put_aside(Link& link, std::size_t before, Sort sort);

@@ -105,8 +105,10 @@ void PeerDoor::on_envelope(std::uint32_t connection, Session& session,
 }
 
 bool PeerDoor::parted() const {
-  return std::all_of(sessions_.begin(), sessions_.end(),
-                     [](const auto& entry) { return entry.second.parted; });
+  // Sessions of strangers, and of nodes that are gone, have no end of their own.
+  return std::all_of(sessions_.begin(), sessions_.end(), [this](const auto& entry) {
+    return entry.second.parted || !context_.links->stands(entry.second.node.key);
+  });
 }
 
 void PeerDoor::tell_credit(std::uint32_t connection, Session& session) {

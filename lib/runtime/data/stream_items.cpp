@@ -17,7 +17,7 @@ std::optional<StreamInput> read_message(const wire::Envelope& envelope, Time now
   const Time deadline =
       message.time_left_ms == 0 ? kNever : now + milliseconds(message.time_left_ms);
   return StreamInput{in.shard, 0, in.generation, in.index,
-                     core::Parked{in.sender, message.generation, std::string(in.envelope), deadline,
+                     core::Parked{in.sender, message.generation, std::string(inner.raw), deadline,
                                   message.correlation.node, message.correlation.slot}};
 }
 
@@ -55,9 +55,7 @@ std::optional<StreamInput> read_end(const wire::Envelope& envelope) {
 // The time left shrinks while a message waits.
 std::string with_time_left(const core::Parked& parked, Time now) {
   if (parked.deadline == kNever) return parked.envelope;
-  std::string_view rest = parked.envelope;
-  wire::Envelope envelope;
-  if (wire::next_envelope(rest, envelope) != Errc::ok) return parked.envelope;
+  wire::Envelope envelope = wire::own_envelope(parked.envelope);
   const auto left = std::chrono::duration_cast<milliseconds>(parked.deadline - now).count();
   envelope.message.time_left_ms = static_cast<std::uint32_t>(std::max<std::int64_t>(left, 1));
   std::string patched;

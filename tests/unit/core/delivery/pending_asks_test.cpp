@@ -16,7 +16,7 @@ constexpr NodeKey kA{1};
 constexpr NodeKey kB{2};
 
 Asks::Ask ask(int origin, Time deadline = kStart + 1s, NodeKey target = kA) {
-  return {origin, target, 0, ShardId{}, deadline};
+  return {origin, target, deadline};
 }
 
 TEST(PendingAsks, AnAnswerClosesItsSlotOnce) {

@@ -52,6 +52,56 @@ TEST_F(DataPlaneTest, WhatWaitsForTheJudgementEndsWithTheOldIncarnation) {
   EXPECT_EQ(outcome.error, Errc::unknown_outcome);
 }
 
+// What a callback sends waits until it has returned; what comes then is behind it.
+TEST_F(DataPlaneTest, AMessageDoesNotOvertakeWhatACallbackSent) {
+  std::vector<std::string> notes;
+  pass(a_, [&] {
+    a_.host_type("log", [&](const Context&) { return std::make_unique<Recorder>(notes); });
+    a_.own("log");
+  });
+  pass(a_, [&] {
+    a_.plane->ask({"log", "x", "note", "first"}, 1s, [&](const ReplyView&) {
+      (void)a_.plane->tell({"log", "y", "note", "from the callback"});
+    });
+    (void)a_.plane->tell({"log", "y", "note", "after it"});
+  });
+  EXPECT_EQ(notes, (std::vector<std::string>{"first", "from the callback", "after it"}));
+}
+
+// The same where the first message still waited for its owner, with others behind it.
+TEST_F(DataPlaneTest, ACallbackDoesNotOvertakeWhatIsStillHeld) {
+  LateExecutor executor;
+  TestNode node(1, {}, &executor);
+  std::vector<std::string> notes;
+  EntityType type;
+  type.name = "log";
+  type.options.shard_count = 1;
+  type.options.mailbox_messages = 1;
+  type.create = [&](const Context&) { return std::make_unique<Recorder>(notes); };
+  int refused = 0;
+  pass(node, [&] {
+    EXPECT_EQ(node.plane->host(std::move(type)), Errc::ok);
+    for (int i = 0; i < 3; ++i) {  // one runs, one waits, one is refused at once
+      node.plane->ask({"log", "x", "note", "asked"}, 1s, [&](const ReplyView& reply) {
+        if (reply.ok()) return;
+        ++refused;
+        (void)node.plane->tell({"log", "y", "note", "from the callback"});
+      });
+    }
+    (void)node.plane->tell({"log", "y", "note", "held before"});
+  });
+  pass(node, [&] {
+    node.plane->dispatch().on_region_command(
+        key_of(1), RehomeShard{{"log", ShardId{0}}, 1, TestNode::generation(), {}});
+    TypeTable rows{"log", 1, {TableEntry{key_of(1), TestNode::generation()}}};
+    node.plane->dispatch().on_table({TableVersion{Term{1}, NodeKey{9}, 1}, {rows}});
+  });
+  pass(node, [&] { executor.run(); });
+  EXPECT_EQ(refused, 1);
+  std::erase(notes, "asked");
+  EXPECT_EQ(notes, (std::vector<std::string>{"held before", "from the callback"}));
+}
+
 TEST_F(DataPlaneTest, AskOverALink) {
   connect();
   b_owns();

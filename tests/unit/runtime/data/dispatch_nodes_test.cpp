@@ -126,6 +126,37 @@ TEST_F(LeaverTest, WhatAForwarderStillGetsGoesPastTheLeaver) {
   EXPECT_EQ(direct.error, Errc::ok);
 }
 
+// A forwarder whose way on stands still keeps so much and no more.
+TEST_F(LeaverTest, WhatAForwarderKeepsIsBounded) {
+  constexpr std::uint32_t kClient = 1;
+  move(first, next, 2);
+  pass(node(first), [&] { node(first).plane->links().on_disconnected(key(next)); });
+  wire::Hello hello;
+  hello.sender = 77;
+  hello.wants_table = true;
+  std::string bytes;
+  wire::encode(bytes, hello);
+  pass(node(first), [&] { node(first).plane->front().on_frame(kClient, false, bytes); });
+  const std::string big(1'000'000, 'x');
+  wire::Message tell;
+  tell.kind = wire::Kind::tell;
+  tell.flags = wire::kFlagGreeted;
+  tell.type = "echo";
+  tell.id = "e1";
+  tell.method = "say";
+  tell.payload = big;
+  tell.generation = TestNode::generation(1);  // it has not heard of the move
+  bytes.clear();
+  wire::encode(bytes, tell);
+  for (int i = 0; i < 80; ++i) {
+    pass(node(first), [&] { node(first).plane->front().on_frame(kClient, false, bytes); });
+  }
+  auto counters = node(first).plane->status().counters;
+  EXPECT_LE(counters["link_stream_bytes"], counters["link_stream_bytes_limit"]);
+  EXPECT_GT(counters["link_stream_bytes"], 60'000'000U);
+  EXPECT_GT(counters["tells_dropped"], 10U);
+}
+
 // A client's messages that this node passes on wait here for the node's own fence; so must the
 // client's fence, although the shard is here by now.
 TEST_F(LeaverTest, AClientsFenceGoesBehindWhatThisNodePassesOnInItsOwnName) {

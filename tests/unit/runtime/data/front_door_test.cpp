@@ -111,6 +111,58 @@ TEST_F(FrontDoorTest, AGoodbyeWaitsForOpenAsks) {
   pass(node_, [&] { EXPECT_TRUE(node_.plane->front().parted()); });
 }
 
+// A client that closed its connection on our goodbye kept the node waiting for four seconds.
+TEST_F(FrontDoorTest, NobodyWaitsForAClientThatIsGone) {
+  wire::Hello hello;
+  hello.sender = 5;
+  hello.wants_table = true;
+  std::string bytes;
+  wire::encode(bytes, hello);
+  frame(bytes);
+  pass(node_, [&] { node_.plane->front().say_goodbye(); });
+  (void)received();
+  pass(node_, [&] { node_.owner("other", key_of(2), 2); });
+  later(20ms);
+  pass(node_);
+  EXPECT_TRUE(received().all.empty()) << "no table behind a goodbye";
+  frame(ask(1, "silence", wire::kFlagGreeted));
+  node_.wire.gone.insert(kClient);
+  later(200ms);
+  pass(node_, [&] { EXPECT_TRUE(node_.plane->front().parted()); });
+}
+
+// What a sender's messages were stamped with is known for as long as any session of its lasts.
+TEST_F(FrontDoorTest, AnOlderSessionThatEndsTakesNoMarksAlong) {
+  const auto on = [&](std::uint32_t connection, const std::string& bytes) {
+    pass(node_, [&] { node_.plane->front().on_frame(connection, false, bytes); });
+  };
+  wire::Hello hello;
+  hello.sender = 5;
+  hello.wants_table = true;
+  std::string bytes;
+  wire::encode(bytes, hello);
+  on(1, bytes);
+  on(2, bytes);
+  wire::Message tell;
+  tell.kind = wire::Kind::tell;
+  tell.flags = wire::kFlagGreeted;
+  tell.type = "echo";
+  tell.id = "id";
+  tell.method = "say";
+  tell.generation = TestNode::generation(2);
+  bytes.clear();
+  wire::encode(bytes, tell);
+  on(2, bytes);
+  bytes.clear();
+  wire::encode_empty(bytes, wire::Kind::goodbye);
+  on(1, bytes);
+  tell.generation = TestNode::generation(1);
+  bytes.clear();
+  wire::encode(bytes, tell);
+  on(2, bytes);
+  EXPECT_EQ(node_.plane->status().counters["stale_messages"], 1U);
+}
+
 // Replies of any size: no frame is longer than a client takes.
 TEST_F(FrontDoorTest, FramesKeepTheirLimit) {
   greet();

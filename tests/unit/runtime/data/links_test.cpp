@@ -177,6 +177,62 @@ TEST_F(LinksTest, WhoeverSaidGoodbyeStillAnswers) {
   pass(a_, [&] { EXPECT_TRUE(a_.plane->peers().parted()); });
 }
 
+TEST_F(LinksTest, WhoeverSaidGoodbyeStillAnswersFences) {
+  connect();
+  pass(a_, [&] {
+    Links& links = a_.plane->links();
+    links.say_goodbye(key_of(2));
+    EXPECT_FALSE(links.send(key_of(2), wire::Message{}));
+    const wire::FenceOk answer{{"echo", ShardId{1}},   1,         2,
+                               TestNode::generation(), key_of(1), false};
+    EXPECT_TRUE(links.send(key_of(2), answer));
+  });
+}
+
+// A goodbye that was lost with its session was never said again, and both sides waited for it.
+TEST_F(LinksTest, AGoodbyeIsRepeatedInTheNextSession) {
+  connect();
+  pass(a_, [&] { a_.plane->links().say_goodbye(); });
+  a_.wire.link.clear();
+  pass(a_, [&] { a_.plane->links().on_disconnected(key_of(2)); });
+  pass(a_, [&] { a_.plane->links().on_connected(key_of(2)); });
+  exchange();
+  pass(b_, [&] { EXPECT_TRUE(b_.plane->peers().parted()); });
+  pass(a_, [&] { EXPECT_TRUE(a_.plane->links().parted()); });
+}
+
+// An ask that was told to have had no effect must not have one later.
+TEST_F(LinksTest, WhatEndedAsNotDeliveredIsNotSentLater) {
+  connect();
+  b_owns();
+  pass(a_, [&] { a_.plane->links().on_disconnected(key_of(2)); });
+  Outcome outcome;
+  ask_a(outcome);
+  pass(a_, [&] { ASSERT_EQ(a_.plane->tell({"echo", "id", "say", "x"}), Errc::ok); });
+  pass(a_, [&] { a_.plane->abandon(Errc::stopped, "the end"); });
+  EXPECT_EQ(outcome.error, Errc::stopped);
+  EXPECT_EQ(a_.plane->status().counters["tells_dropped"], 1U);
+  pass(a_, [&] { a_.plane->links().on_connected(key_of(2)); });
+  exchange();
+  EXPECT_EQ(b_.plane->status().counters["delivered"], 0U);
+}
+
+TEST_F(LinksTest, AnAskThatWentOnToADeadNodeEndsAtOnce) {
+  connect();
+  b_owns();
+  Outcome outcome;
+  ask_a(outcome, "silence");
+  exchange();
+  pass(a_, [&] { a_.plane->bury(key_of(3)); });
+  const std::uint64_t slot = (std::uint64_t{1} << 24);  // the first of the plane
+  pass(b_, [&] {
+    (void)b_.plane->links().send(key_of(1),
+                                 wire::Moved{{"echo", ShardId{1}}, {key_of(3), {}}, {}, slot});
+  });
+  exchange();
+  EXPECT_EQ(outcome.error, Errc::unknown_outcome);
+}
+
 // Without its acknowledgement the old owner of a shard would hold what it sent for ever.
 TEST_F(LinksTest, AFullBufferKeepsNoAcknowledgementOut) {
   pass(a_, [&] {

@@ -66,6 +66,14 @@ TEST_F(PeerDoorTest, AHelloForAnotherIncarnationEndsNothing) {
   EXPECT_TRUE(node_.wire.peer.empty());
 }
 
+// A node that was refused and went away made every later leave take its full time.
+TEST_F(PeerDoorTest, NobodyWaitsForAStrangersGoodbye) {
+  EXPECT_EQ(greet(1, incarnation(5)), wire::Kind::welcome);
+  pass(node_, [&] { EXPECT_TRUE(node_.plane->peers().parted()); });
+  pass(node_, [&] { node_.plane->reach(incarnation(5)); });
+  pass(node_, [&] { EXPECT_TRUE(node_.plane->peers().parted()); });
+}
+
 TEST_F(PeerDoorTest, ADeadNodeDoesNotComeBack) {
   EXPECT_EQ(greet(1, incarnation(5)), wire::Kind::welcome);
   pass(node_, [&] { node_.plane->bury(incarnation(5).key); });

@@ -126,13 +126,43 @@ struct Outcome {
   std::string payload;
 };
 
+// Keeps what handlers should do elsewhere until the test runs it.
+class LateExecutor final : public Executor {
+ public:
+  void post(std::uint32_t, UniqueFunction<void()> work, UniqueFunction<void()> done) override {
+    jobs.emplace_back(std::move(work), std::move(done));
+  }
+  void run() {
+    while (!jobs.empty()) {
+      auto [work, done] = std::move(jobs.front());
+      jobs.pop_front();
+      work();
+      done();
+    }
+  }
+  std::deque<std::pair<UniqueFunction<void()>, UniqueFunction<void()>>> jobs;
+};
+
+// Notes the payloads of what it handles; answers asks.
+class Recorder final : public Entity {
+ public:
+  explicit Recorder(std::vector<std::string>& notes) : notes_(notes) {}
+  void handle(Delivery& delivery) override {
+    notes_.emplace_back(delivery.payload);
+    if (delivery.port.valid()) (void)delivery.port.state()->answer({Errc::ok, {}, {}});
+  }
+
+ private:
+  std::vector<std::string>& notes_;
+};
+
 // One node and what goes in and out of it.
 struct TestNode {
-  explicit TestNode(int number, DataConfig config = {})
+  explicit TestNode(int number, DataConfig config = {}, Executor* executor = nullptr)
       : messenger(std::make_shared<PlaneMessenger>()) {
     config.self = info_of(number);
     config.cluster = "test";
-    plane = std::make_unique<DataPlane>(config, wire, listener, messenger, nullptr);
+    plane = std::make_unique<DataPlane>(config, wire, listener, messenger, executor);
     messenger->plane = plane.get();
   }
   void host(const std::string& name) {

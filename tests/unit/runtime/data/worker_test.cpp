@@ -116,6 +116,36 @@ TEST_F(WorkerTest, WhatItNeverGotGoesToTheNextOne) {
   EXPECT_EQ(outcome.times, 0);
 }
 
+// The shard was lost and came back while the worker still had to give up its older life.
+TEST_F(WorkerTest, AnotherLifeWaitsUntilTheOlderOneIsGivenBack) {
+  attach();
+  Outcome outcome;
+  ask(outcome, 10s);
+  (void)received();
+  pass(node_, [&] { node_.owner("job", key_of(2), 2); });
+  const auto releases = received().of(wire::Kind::release).size();
+  EXPECT_EQ(releases, 1U);
+  pass(node_, [&] {
+    node_.own("job", 3);
+    node_.plane->bury(key_of(2));
+  });
+  Outcome again;
+  ask(again, 10s);
+  EXPECT_TRUE(received().all.empty()) << "nothing comes between RELEASE and RELEASED";
+  std::string bytes;
+  wire::Released released;
+  released.shard = {"job", shard_of("id", kShards)};
+  released.states = {{"id", "old"}};
+  wire::encode(bytes, released);
+  frame(bytes);
+  const Envelopes got = received();
+  ASSERT_EQ(got.of(wire::Kind::ask).size(), 1U);
+  EXPECT_TRUE(got.of(wire::Kind::restore).empty()) << "that state is of a life that is over";
+  EXPECT_EQ(again.times, 0);
+  answer(got.of(wire::Kind::ask)[0], "done");
+  EXPECT_EQ(again.payload, "done");
+}
+
 // The ask and its relay have one deadline; their slots were once freed twice when both expired.
 TEST_F(WorkerTest, TimeoutOfARelayedAskEndsBothOnce) {
   attach();
