@@ -1,7 +1,8 @@
 // Plays scripts of one shard on four nodes:
 //   begin at=1 g=2 to=2 | prepare at=2 g=2 from=1 | freeze at=2 g=2 | rehome at=1 g=1
 //   term at=1 term=2 | table at=1 owner=2 g=2 | send 1 | deliver 1 2 [n] | reset 1 2
-//   stop 1 | handle 1 [n] | timer 1 | past 1 | kill 1 | dead at=2 node=1 | show
+//   stop 1 | handle 1 [n] | timer 1 | sweep 1 MILLISECONDS | past 1 | kill 1 | dead at=2 node=1 |
+//   show
 // g is a counter, or term/counter.
 #include <stdexcept>
 
@@ -67,6 +68,8 @@ class RegionPlayer final : public Player {
       world_.finish_stop(at);
     } else if (c.verb == "timer") {
       world_.timer(at);
+    } else if (c.verb == "sweep") {
+      world_.sweep(at, std::chrono::milliseconds(times(1)));
     } else if (c.verb == "past") {
       world_.go_past(at);
     } else if (c.verb == "kill") {

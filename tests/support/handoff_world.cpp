@@ -153,6 +153,12 @@ void World::timer(NodeKey at) {
   carry_out(at, outputs);
 }
 
+void World::sweep(NodeKey at, Duration since_begin) {
+  core::Region::Outputs outputs;
+  node(at).region.expire(Time{} + std::chrono::hours(1) + since_begin, outputs);
+  carry_out(at, outputs);
+}
+
 void World::table(NodeKey at, const TableEntry& entry) {
   Node& target = node(at);
   if (!target.alive) return;

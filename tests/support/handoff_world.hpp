@@ -65,6 +65,7 @@ class World {
   void handle(NodeKey at);
   void finish_stop(NodeKey at);
   void timer(NodeKey at);
+  void sweep(NodeKey at, Duration since_begin);
   void begin(NodeKey at, Generation generation, NodeKey next);
   void prepare(NodeKey at, Generation generation, NodeKey from);
   void freeze(NodeKey at, Generation generation);

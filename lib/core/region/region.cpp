@@ -5,6 +5,11 @@
 #include <utility>
 
 namespace shardbus::core {
+namespace {
+
+constexpr Duration kAckPatience = std::chrono::seconds(2);
+
+}  // namespace
 
 Region::Verdict Region::admit(std::uint64_t sender, Generation stamped) {
   if (marks_.admit(sender, stamped)) return Verdict::deliver;
@@ -194,6 +199,7 @@ void Region::on_own_fence(std::uint64_t id, Outputs& out) {
 void Region::on_table(const TableEntry& entry, Outputs& out) {
   if (entry.owner == self_ || entry.generation <= generation_) return;
   if (state_ == RegionState::incoming) return abandon_transfer(out);
+  if (state_ == RegionState::sending && !std::exchange(overtaken_, true)) overtaken_until_ = {};
   if (state_ != RegionState::owner) return;
   if (stopping_ && entry.generation == next_generation_) return;
   // Another owner was made without us: a partition or a death that was none (guarantee 1).
@@ -244,6 +250,9 @@ void Region::expire(Time now, Outputs& out) {
     out.emplace_back(FailParked{std::move(message), Errc::expired});
     return true;
   });
+  if (state_ != RegionState::sending || !overtaken_) return;
+  if (overtaken_until_ == Time{}) overtaken_until_ = now + kAckPatience;
+  if (now >= overtaken_until_) lose_retained(out);
 }
 
 std::string Region::state_text() const {

@@ -86,7 +86,7 @@ class Region {
   void resend_own_fence(Outputs& out);
   // A client or worker is gone: its mark is not needed any more.
   void forget_sender(std::uint64_t sender);
-  // Drops what is held past its deadline (rule 19).
+  // Drops what is held past its deadline (rule 19), and a transfer that was overtaken.
   void expire(Time now, Outputs& out);
 
   [[nodiscard]] RegionState state() const { return state_; }
@@ -155,15 +155,19 @@ class Region {
   NodeKey next_;                // while stopping; ourselves: the move was called off
   SenderMarks marks_;
   std::deque<StreamItem> retained_;  // sending: everything since the stream's start
-  std::uint64_t sent_ = 0;           // items of the stream so far
-  TableEntry past_;                  // forward, own fence open: who is the next one behind it
-  bool streamless_ = false;          // forward: to a node that had no stream of ours
-  std::vector<Inflow> inflows_;      // at most two per node
-  NodeKey source_;                   // whose stream made or makes us owner
-  Generation source_generation_;     // and that stream's
-  std::deque<StreamItem> arrived_;   // incoming: until the tail
-  std::deque<Parked> held_;          // stopping, incoming, own fence open: arrived directly
-  std::uint64_t own_fence_ = 0;      // open fence of rules 7 and 11; 0: none
+  // sending: the table names a newer generation than this transfer's. Its ACK may still be under
+  // way; if none comes, the next owner never took it and owns by another right.
+  bool overtaken_ = false;
+  Time overtaken_until_{};          // set when first looked at
+  std::uint64_t sent_ = 0;          // items of the stream so far
+  TableEntry past_;                 // forward, own fence open: who is the next one behind it
+  bool streamless_ = false;         // forward: to a node that had no stream of ours
+  std::vector<Inflow> inflows_;     // at most two per node
+  NodeKey source_;                  // whose stream made or makes us owner
+  Generation source_generation_;    // and that stream's
+  std::deque<StreamItem> arrived_;  // incoming: until the tail
+  std::deque<Parked> held_;         // stopping, incoming, own fence open: arrived directly
+  std::uint64_t own_fence_ = 0;     // open fence of rules 7 and 11; 0: none
   std::uint64_t own_fences_ = kOwnFenceIds;
   NodeKey own_fence_via_;
   Generation passed_generation_;  // rule 7: of the stream that went that way

@@ -24,6 +24,7 @@ void Region::on_stopped(std::vector<SavedEntity> states, std::vector<Parked> uns
   other_ = next_;
   past_ = {};
   streamless_ = false;
+  overtaken_ = false;
   sent_ = 0;
   // Whatever goes before the tail was accepted here and is not judged again: the marks may be newer
   // than the stamps of what still waits in the queue.
