@@ -74,7 +74,7 @@ std::string hint_for(const CLI::App& program, const std::vector<std::string>& wo
     for (const CLI::App* one : command->get_subcommands({})) commands.push_back(one->get_name());
     if (commands.empty()) continue;  // an argument of the command
     if (std::ranges::find(commands, words[i]) == commands.end())
-      return did_you_mean(words[i], commands);
+      return "; '" + words[i] + "' is none" + did_you_mean(words[i], commands);
     command = command->get_subcommand(words[i]);
     add_flags(*command);
   }

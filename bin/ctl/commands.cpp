@@ -55,7 +55,11 @@ void add_shards(CLI::App& app, const Globals& globals) {
   on_parsed(command, arguments, [&globals](const Arguments& given) {
     Session session(globals);
     const Json type = given.type.empty() ? Json(nullptr) : Json(given.type);
-    print(globals, session.ask_node("", "shards", {{"type", type}}),
+    const Json found = session.ask_node("", "shards", {{"type", type}});
+    if (found.empty() && !given.type.empty()) {
+      fail(shardbus::Status(shardbus::Errc::no_such_type, given.type));
+    }
+    print(globals, found,
           [&](const Json& types) { return render_shards(types, !given.type.empty()); });
   });
 }

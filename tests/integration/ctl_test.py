@@ -72,6 +72,8 @@ def test_shards_are_shared_evenly(node):
     rows = ctl("shards", "--type", "kv", node=node).stdout.splitlines()
     assert len(rows) == 1 + types["kv"]["shard_count"]
     assert [one["type"] for one in ctl_json("shards", "--type", "kv", node=node)] == ["kv"]
+    none = ctl("shards", "--type", "nope", node=node)
+    assert none.returncode == 1 and "no_such_type: nope" in none.stderr, none.stderr
 
 
 def test_where_explains_the_owner(node):
@@ -135,6 +137,11 @@ def test_a_payload_that_does_not_fit_names_the_key_and_the_type(payload, parts, 
 def test_no_such_node_names_it(node):
     done = ctl("status", "zzz", node=node)
     assert done.returncode == 1 and "zzz" in done.stderr and "$node" not in done.stderr
+
+
+def test_a_word_that_is_no_command_is_named(node):
+    done = ctl("frobnicate", node=node)
+    assert done.returncode == 2 and "'frobnicate' is none" in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("arguments, near", [

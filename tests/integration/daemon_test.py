@@ -112,6 +112,16 @@ def test_a_port_in_use_is_one_line_and_code_3():
         assert address in one_error(run_daemon("--listen", address), 3)
 
 
+@pytest.mark.parametrize("offset, option", [(1, "peer_listen"), (2, "gossip_listen")])
+def test_a_port_in_use_that_nobody_wrote_down_says_where_it_comes_from(offset, option):
+    with Daemon("--name", "first") as first:
+        first.ready()
+        front = int(first.address.rsplit(":", 1)[1])
+        more = [] if offset == 1 else ["--peer-listen", f"tcp://127.0.0.1:{free_port()}"]
+        done = run_daemon("--listen", f"tcp://127.0.0.1:{front - offset}", *more)
+        assert f"`{option}` sets another one" in one_error(done, 3)
+
+
 @pytest.mark.parametrize("address", ["tcp://203.0.113.7:7400", "tcp://no-such-host.invalid:7400"])
 def test_an_address_that_cannot_be_bound_is_one_line_and_code_3(address):
     assert address in one_error(run_daemon("--listen", address), 3)

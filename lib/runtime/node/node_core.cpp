@@ -30,6 +30,14 @@ std::string advertised(const std::string& bound, const std::string& host) {
   return endpoint->text();
 }
 
+// Says where a port came from that nobody wrote down.
+Status with_origin(Status failed, const std::string& endpoint, unsigned offset,
+                   const std::string& option) {
+  if (failed.text() != endpoint) return failed;
+  return {failed.code(), endpoint + ", which is the port of `listen` plus " +
+                             std::to_string(offset) + "; `" + option + "` sets another one"};
+}
+
 std::uint64_t start_time() {
   const auto since = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(
@@ -62,8 +70,14 @@ Status NodeCore::bind(std::string& front, std::string& peer, std::string& gossip
   peer = options_.peer_listen.empty() ? with_port(base, 1) : options_.peer_listen;
   gossip = options_.gossip_listen.empty() ? with_port(base, 2) : options_.gossip_listen;
   auto link = Link::open(context_, {front, peer, options_.placement});
+  if (!link && options_.peer_listen.empty()) {
+    return with_origin(link.error(), peer, 1, "peer_listen");
+  }
   if (!link) return link.error();
   auto bound = transport::GossipSockets::bind(context_, gossip);
+  if (!bound && options_.gossip_listen.empty()) {
+    return with_origin(bound.error(), gossip, 2, "gossip_listen");
+  }
   if (!bound) return bound.error();
   link_ = std::move(*link);
   sockets.emplace(std::move(*bound));
