@@ -1,8 +1,10 @@
 // The owner's side of one shard: may a message be handled here, and how does the shard move away
 // or arrive.
 //
-// Decides the states none, owner, sending, forward, incoming, frozen (PROTOCOL.md "Handoff", rules
-// 1 to 25; the numbers below are those). Invariants:
+// Decides the states none, owner, sending, forward, incoming, frozen (PROTOCOL.md "Handoff"; the
+// rules' numbers below are those of its design). Two differ from that: a FREEZE ends the transfer,
+// not the sender's whole session (rule 21), and a forwarder passes a next owner that leaves
+// (rule 11). Invariants:
 //  - a message is handed to the entities only in state owner;
 //  - a generation once frozen or passed is never owned here;
 //  - what is handed on keeps the order in which it arrived.
