@@ -86,6 +86,8 @@ void Coordinator::note_answer(Time now, const RegionAnswer& answer) {
         shard->op.frozen = answer.generation;
       } else {
         set_entry(answer.shard, *shard, TableEntry{kNoNode, answer.generation});
+        // Without a known keeper, whoever was not heard may be the owner.
+        shard->held = prefer == kNoNode && somebody_is_missing();
       }
       return;
     }

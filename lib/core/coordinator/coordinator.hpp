@@ -158,6 +158,8 @@ class Coordinator {
   bool resolve_open_claim(Time now, const ShardName& name, Shard& shard, const Claim& top,
                           NodeKey keeper);
   [[nodiscard]] bool somebody_is_missing() const;
+  [[nodiscard]] bool unheard(NodeKey key) const;
+  [[nodiscard]] bool waits_for_partner(const Shard& shard, const Claim& top, NodeKey keeper) const;
   [[nodiscard]] NodeKey keeper_of(const Shard& shard) const;
 
   // schedule.cpp

@@ -68,6 +68,11 @@ bool Coordinator::somebody_is_missing() const {
   return !missing_.empty();
 }
 
+// Alive, but it has not said what it owns.
+bool Coordinator::unheard(NodeKey key) const {
+  return alive(key) && contains(missing_, key);
+}
+
 // The living node that still has the shard's state: the owner or sender of the highest generation.
 NodeKey Coordinator::keeper_of(const Shard& shard) const {
   NodeKey keeper;
@@ -112,24 +117,49 @@ void Coordinator::resolve(Time now, const ShardName& name, Shard& shard) {
     shard.held = true;
     return;
   }
-  // Its owner reported, and not this shard: nobody has it.
-  if (!reported) set_entry(name, shard, TableEntry{kNoNode, shard.entry.generation});
+  // Its owner reported, and not this shard: nobody who was heard has it.
+  if (!reported) {
+    set_entry(name, shard, TableEntry{kNoNode, shard.entry.generation});
+    shard.held = somebody_is_missing();
+  }
+}
+
+// Whether somebody who merely cannot be heard may have what the highest claim is about: to freeze
+// that claim, or to give the shard away, would take it from a living owner. Only its report or its
+// end tells.
+bool Coordinator::waits_for_partner(const Shard& shard, const Claim& top, NodeKey keeper) const {
+  switch (top.state) {
+    case RegionState::incoming:
+    case RegionState::frozen:
+    case RegionState::sending:
+      return unheard(top.other) || (keeper == kNoNode && unheard(shard.entry.owner));
+    case RegionState::owner:
+    case RegionState::forward:
+    case RegionState::none:
+      return false;
+  }
+  return false;
 }
 
 // Returns whether the highest reported claim settles the matter.
 bool Coordinator::resolve_open_claim(Time now, const ShardName& name, Shard& shard,
                                      const Claim& top, NodeKey keeper) {
+  if (waits_for_partner(shard, top, keeper)) {
+    shard.held = true;
+    return true;
+  }
   switch (top.state) {
     case RegionState::owner:
       set_entry(name, shard, TableEntry{top.node, top.generation});
       return true;
     case RegionState::incoming:
-      start_freeze(now, shard, top.node, top.generation, keeper);
+      // Where the old owner is dead, its name says that nobody else can have the shard.
+      start_freeze(now, shard, top.node, top.generation, keeper != kNoNode ? keeper : top.other);
       return true;
     case RegionState::sending:
     case RegionState::forward: {
       const bool next_alive = alive(top.other);
-      if (next_alive && contains(missing_, top.other) && top.state == RegionState::forward) {
+      if (unheard(top.other)) {
         // It gave the shard away to a node that cannot be asked now.
         set_entry(name, shard, TableEntry{top.other, top.generation});
         shard.held = true;
