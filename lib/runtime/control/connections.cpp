@@ -19,14 +19,18 @@ void ControlPlane::flush() {
 }
 
 // A version of the set may have been skipped: a member that was heard leaving and then is missing
-// has left; any other one was removed as dead, even if this node has no proof of it.
+// has left; any other one was removed as dead, even if this node has no proof of it. Who joins in a
+// version that does not count yet is no member: that version may be given up, and the next
+// coordinator lets the same incarnation in.
 void ControlPlane::note_standing(NodeKey key, Connection& connection) {
-  const Member* member = find_member(membership_.set(), key);
+  const MemberSet& set = membership_.set();
+  if (contains(set.previous, key)) connection.member = true;  // of the list that counted last
+  const Member* member = find_member(set, key);
   if (member == nullptr) return;
+  if (set.counted || member->state != MemberState::joining) connection.member = true;
   const auto peer = peers_.find(key);
   const bool asks = peer != peers_.end() && peer->second.leaving;
   const bool going = member->state == MemberState::leaving || member->state == MemberState::exiting;
-  connection.member = true;
   connection.leaves = (asks || going) && detector_.reach(key) == failure::Reach::reachable;
 }
 
@@ -61,7 +65,10 @@ void ControlPlane::sync_connections() {
   }
   for (const NodeKey key : wanted) {
     const auto info = infos_.find(key);
-    if (info == infos_.end() || !connected_.try_emplace(key).second) continue;
+    if (info == infos_.end()) continue;
+    const auto [connection, added] = connected_.try_emplace(key);
+    if (!added) continue;
+    note_standing(key, connection->second);
     outputs_.emplace_back(ConnectNode{info->second});
   }
 }

@@ -290,6 +290,80 @@ TEST_F(PairTest, AnIncarnationThatWasAMemberIsNotLetInAgain) {
   EXPECT_EQ(refused, Errc::stale_incarnation);
 }
 
+// A member that only hears: what each version of the set does to its connection with a joiner.
+class ListenerTest : public testing::Test {
+ protected:
+  ListenerTest() { plane_.on_seed(now_, first_, "orders", 7); }
+
+  // `claimant` says that the version `number` of its term has these members; `joining` is the last.
+  void hear(const NodeInfo& claimant, std::uint64_t term, std::uint64_t number,
+            const std::vector<NodeInfo>& members, bool joins, bool counted,
+            const std::vector<NodeInfo>& previous = {}) {
+    Digest digest;
+    digest.cluster = "orders";
+    digest.cluster_id = 7;
+    digest.from = claimant;
+    digest.number = ++heard_;
+    digest.vote = Vote{Term{term}, claimant.key, 0};
+    digest.set.stamp = Stamp{Term{term}, claimant.key, number};
+    digest.set.counted = counted;
+    for (const NodeInfo& node : members) {
+      const bool last = joins && &node == &members.back();
+      digest.set.members.push_back(Member{node, last ? MemberState::joining : MemberState::up,
+                                          digest.set.members.size() + 1});
+    }
+    for (const NodeInfo& node : previous) insert(digest.set.previous, node.key);
+    now_ += 10ms;
+    plane_.on_digest(now_, digest);
+    look();
+  }
+
+  void look() {
+    for (const ControlOutput& output : plane_.take_outputs()) {
+      const auto* parted = std::get_if<DisconnectNode>(&output);
+      if (parted != nullptr && parted->node == joiner_.key) parted_.push_back(parted->how);
+    }
+  }
+
+  Time now_ = Time{} + 1s;
+  std::uint64_t heard_ = 0;
+  NodeInfo first_ = info("a", 5, "a");
+  NodeInfo second_ = info("bb", 1, "b");
+  NodeInfo self_ = info("ccc", 1, "c");
+  NodeInfo joiner_ = info("dddd", 1, "d");
+  ControlPlane plane_{now_, config(self_, false)};
+  std::vector<NodeInfo> three_{first_, second_, self_};
+  std::vector<NodeInfo> four_{first_, second_, self_, joiner_};
+  std::vector<Parting> parted_;
+};
+
+// It would refuse the joiner for ever, though the others may still let it in.
+TEST_F(ListenerTest, AJoinThatNeverCountedDoesNotEndTheIncarnation) {
+  hear(first_, 1, 4, three_, false, true);
+  hear(first_, 1, 5, four_, true, false, three_);
+  plane_.on_tick(now_);
+  look();
+  hear(second_, 2, 6, three_, false, false, three_);
+  EXPECT_THAT(parted_, testing::ElementsAre(Parting::stranger));
+}
+
+TEST_F(ListenerTest, WhoJoinedAVersionThatCountedIsDeadWhenItIsMissing) {
+  hear(first_, 1, 4, three_, false, true);
+  hear(first_, 1, 5, four_, true, true);
+  hear(second_, 2, 6, three_, false, true);
+  EXPECT_THAT(parted_, testing::ElementsAre(Parting::dead));
+}
+
+// That the join counted is learned from the version that removes it.
+TEST_F(ListenerTest, ThePreviousListHasCounted) {
+  hear(first_, 1, 4, three_, false, true);
+  hear(first_, 1, 5, four_, true, false, three_);
+  hear(first_, 1, 6, three_, false, false, four_);
+  EXPECT_THAT(parted_, testing::IsEmpty());
+  hear(first_, 1, 6, three_, false, true);
+  EXPECT_THAT(parted_, testing::ElementsAre(Parting::dead));
+}
+
 TEST(Joiner, WithoutASeedItOnlySaysThatItIsThere) {
   const Time now = Time{} + 1s;
   ControlPlane plane(now, config(info("bb", 1, "b"), false));
