@@ -74,7 +74,7 @@ Errc read(const Envelope& in, RegionAnswer& out) {
   Cursor from = body_of(in, 5);
   read_shard(from, out.shard);
   out.generation = read_generation(from);
-  const std::uint64_t kind = from.uint(static_cast<std::uint64_t>(RegionAnswerKind::refused));
+  const std::uint64_t kind = from.uint(static_cast<std::uint64_t>(RegionAnswerKind::frozen));
   if (kind == 0) from.fail();
   out.kind = static_cast<RegionAnswerKind>(kind);
   out.node = read_key(from);

@@ -16,7 +16,7 @@ ShardName shard(const std::string& text) {
 // view nodes=1,2:dead,3:unreachable,4:leaving,5:joining hosts=cart/4,user/2
 // decide term= | stop | tick
 // report N cart:0=owner@2/1/3 cart:1=sending@2/1/4>3   (the state of each shard, type size 2)
-// answer owned|frozen|refused cart:0 2/1/3 N
+// answer owned|frozen cart:0 2/1/3 N
 class CoordinatorPlayer final : public Player {
  public:
   CoordinatorPlayer() : coordinator_(config()) {}
@@ -47,9 +47,7 @@ class CoordinatorPlayer final : public Player {
     if (command.verb == "answer") {
       const std::string& kind = command.words.at(0);
       RegionAnswer answer;
-      answer.kind = kind == "owned"    ? RegionAnswerKind::owned
-                    : kind == "frozen" ? RegionAnswerKind::frozen
-                                       : RegionAnswerKind::refused;
+      answer.kind = kind == "owned" ? RegionAnswerKind::owned : RegionAnswerKind::frozen;
       answer.shard = shard(command.words.at(1));
       answer.generation = triple<Generation>(command.words.at(2));
       answer.node = node(command.words.at(3));

@@ -50,8 +50,7 @@ void add_commands(Samples& samples) {
   samples.add("rehome",
               control(RehomeShard{kShard, 256, sample_generation(7), sample_generation(6)}));
   for (const auto& [name, kind] : {std::pair{"answer: owned", RegionAnswerKind::owned},
-                                   {"answer: frozen", RegionAnswerKind::frozen},
-                                   {"answer: refused", RegionAnswerKind::refused}}) {
+                                   {"answer: frozen", RegionAnswerKind::frozen}}) {
     samples.add(name, control(RegionAnswer{kind, kShard, sample_generation(6), b}));
   }
 }

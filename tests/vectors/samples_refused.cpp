@@ -264,6 +264,10 @@ void add_rest(Refused& to) {
     add_shard(out, 1);
     out.raw(std::string_view("\xc0\x00\xc0", 3));
   });
+  to.add_body("answer: kind 3, reserved", Kind::answer, 5, [](Writer& out) {
+    add_shard(out, 1);
+    out.raw("\xc0\x03\xc0");
+  });
   to.add_body("answer: kind 4", Kind::answer, 5, [](Writer& out) {
     add_shard(out, 1);
     out.raw("\xc0\x04\xc0");

@@ -97,9 +97,8 @@ using RegionCommand = std::variant<BeginHandoff, PrepareHandoff, FreezeShard, Re
 
 // --- what a region tells the coordinator. ---
 enum class RegionAnswerKind : std::uint8_t {
-  owned = 1,    // this node owns the shard with `generation` (also the ACK of a move)
-  frozen = 2,   // this node does not own `generation` and never will
-  refused = 3,  // the command was of an older term or generation
+  owned = 1,   // this node owns the shard with `generation` (also the ACK of a move)
+  frozen = 2,  // this node does not own `generation` and never will
 };
 struct RegionAnswer {
   RegionAnswerKind kind = RegionAnswerKind::owned;

@@ -109,8 +109,7 @@ const char* to_text(RegionState state) {
   return kNames.at(static_cast<std::size_t>(state));
 }
 const char* to_text(RegionAnswerKind kind) {
-  if (kind == RegionAnswerKind::owned) return "owned";
-  return kind == RegionAnswerKind::frozen ? "frozen" : "refused";
+  return kind == RegionAnswerKind::owned ? "owned" : "frozen";
 }
 const char* to_text(Authority authority) {
   static constexpr std::array kNames = {"none", "evidence", "full"};

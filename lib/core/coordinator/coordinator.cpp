@@ -65,8 +65,6 @@ void Coordinator::note_answer(Time now, const RegionAnswer& answer) {
     fits = answer.generation >= op.generation;
   }
   if (config_.break_answer_unchecked && answer.kind == RegionAnswerKind::owned) fits = true;
-  // The owner may refuse to begin; everything else is answered by the next owner.
-  if (answer.kind == RegionAnswerKind::refused && op.generation == answer.generation) fits = true;
   if (!fits) {
     ++ignored_answers_;
     return;
@@ -91,30 +89,6 @@ void Coordinator::note_answer(Time now, const RegionAnswer& answer) {
       }
       return;
     }
-    case RegionAnswerKind::refused:
-      note_refused(now, *shard, answer);
-      return;
-  }
-}
-
-// The region has seen something newer than the command. A generation is never argued about: another
-// one is given, after a handoff that might have gone through was frozen.
-void Coordinator::note_refused(Time now, Shard& shard, const RegionAnswer& answer) {
-  notes_.push_back(Note{"coordinator.command_refused",
-                        answer.shard.type + ":" + std::to_string(answer.shard.shard.value)});
-  const Op op = shard.op;
-  if (op.kind == OpKind::handoff) {
-    start_freeze(now, shard, op.to, op.generation, op.from);
-  } else if (op.kind == OpKind::rehome) {
-    start(now, shard, OpKind::rehome, kNoNode, op.to, kNoNode);
-    shard.op.frozen = op.frozen;
-    shard.op.resend_at = now + config_.resend;
-  } else {
-    // It knows more than its report said: ask for another one.
-    shard.op = Op{};
-    shard.held = true;
-    insert(missing_, answer.node);
-    ask_at_ = now + config_.resend;
   }
 }
 

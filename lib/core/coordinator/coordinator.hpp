@@ -137,7 +137,6 @@ class Coordinator {
   void set_view(const View& view);
   void note_report(const RegionReport& report);
   void note_answer(Time now, const RegionAnswer& answer);
-  void note_refused(Time now, Shard& shard, const RegionAnswer& answer);
   void tick(Time now, std::vector<Output>& out);
   void publish(std::vector<Output>& out);
   void confirm(const ShardName& name, Shard& shard, NodeKey owner, Generation generation);
