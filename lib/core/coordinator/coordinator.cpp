@@ -38,9 +38,11 @@ void Coordinator::set_view(const View& view) {
 }
 
 void Coordinator::note_report(const RegionReport& report) {
-  if (stopped_ || report.term != term_ || report.claimant != config_.self ||
-      !erase(missing_, report.node)) {
-    ++ignored_reports_;
+  const bool mine = !stopped_ && report.term == term_ && report.claimant == config_.self;
+  const bool lets_go = mine && contains(former_, report.node);
+  if (lets_go) note_former(report);
+  if (!mine || !erase(missing_, report.node)) {
+    ignored_reports_ += lets_go ? 0 : 1;
     return;
   }
   dirty_ = true;
@@ -50,6 +52,23 @@ void Coordinator::note_report(const RegionReport& report) {
     type->shards[line.shard.shard.value].claims.push_back(
         Claim{report.node, line.state, line.generation, line.other});
   }
+}
+
+// Its report may have left before the table reached it: then it is asked again.
+void Coordinator::note_former(const RegionReport& report) {
+  dirty_ = true;
+  std::vector<Shard*> kept;
+  for (const ReportedShard& line : report.shards) {
+    Shard* shard = line.state == RegionState::owner ? find(line.shard) : nullptr;
+    if (shard != nullptr && shard->former == report.node) kept.push_back(shard);
+  }
+  for (auto& [name, type] : types_) {
+    for (Shard& shard : type.shards) {
+      if (shard.former == report.node) shard.former = kNoNode;
+    }
+  }
+  for (Shard* shard : kept) shard->former = report.node;
+  if (kept.empty()) erase(former_, report.node);
 }
 
 void Coordinator::note_answer(Time now, const RegionAnswer& answer) {
@@ -121,6 +140,7 @@ void Coordinator::tick(Time now, std::vector<Output>& out) {
     resolve_pending(now);
     schedule(now, out);
     publish(out);
+    ask_former(now, out);
   }
   for (Note& note : notes_) out.emplace_back(std::move(note));
   notes_.clear();
@@ -176,7 +196,7 @@ bool Coordinator::drained(NodeKey node) const {
   if (mode_ != Mode::active || contains(missing_, node)) return false;
   for (const auto& [name, type] : types_) {
     for (const Shard& shard : type.shards) {
-      if (shard.entry.owner == node) return false;
+      if (shard.entry.owner == node || shard.former == node) return false;
       if (shard.op.kind == OpKind::none) continue;
       if (shard.op.from == node || shard.op.to == node || shard.op.prefer == node) return false;
     }

@@ -92,9 +92,9 @@ struct Handoff {
 };
 
 // Invariants: at most one op per shard; every generation it gives is new and of its own term; an
-// entry changes only on `owned` (or to unowned); a higher generation is given for a shard only when
-// its owner confirmed, died, was removed, or answered `frozen`; nothing is sent before every
-// reachable member reported.
+// entry changes only on `owned` (or to unowned); a node gets a higher generation of a shard only
+// when its owner confirmed, died, was removed, answered `frozen`, or reported that it let go of a
+// shard that the table gave to nobody; nothing is sent before every reachable member reported.
 class Coordinator {
  public:
   explicit Coordinator(Config config) : config_(std::move(config)) {}
@@ -125,6 +125,7 @@ class Coordinator {
     TableEntry entry;
     Op op;
     bool held = false;  // a member that may own it can be neither asked nor written off
+    NodeKey former;     // owns it until it hears, and reports, that the table gives it to nobody
     std::vector<Claim> claims;
   };
   using Loads = std::map<NodeKey, std::uint64_t>;  // shards of all types
@@ -136,6 +137,7 @@ class Coordinator {
   void decide(const Decide& input);
   void set_view(const View& view);
   void note_report(const RegionReport& report);
+  void note_former(const RegionReport& report);
   void note_answer(Time now, const RegionAnswer& answer);
   void tick(Time now, std::vector<Output>& out);
   void publish(std::vector<Output>& out);
@@ -168,7 +170,10 @@ class Coordinator {
   void plan_type(Time now, const std::string& name, Type& type, Loads& totals, std::size_t& budget);
   [[nodiscard]] PlacementSnapshot snapshot(const std::string& name, const Type& type,
                                            const Loads& totals, std::size_t budget) const;
-  void drop_unhosted(const std::string& name, Type& type, const PlacementSnapshot& snapshot);
+  void drop_unhosted(Time now, const std::string& name, Type& type,
+                     const PlacementSnapshot& snapshot);
+  void wait_for_former(Time now, Shard& shard, NodeKey owner);
+  void ask_former(Time now, std::vector<Output>& out);
   void apply_plan(Time now, const std::string& name, Type& type, const PlacementSnapshot& view,
                   Loads& totals);
   void start(Time now, Shard& shard, OpKind kind, NodeKey from, NodeKey to, NodeKey prefer);
@@ -187,6 +192,8 @@ class Coordinator {
   std::vector<Peer> peers_;
   KeySet missing_;  // members whose report of this term has not come
   Time ask_at_{};
+  KeySet former_;  // owners that have not reported yet that they let go
+  Time ask_former_at_{};
   AllocationTable table_;
   std::map<std::string, Type> types_;
   std::vector<TableChange> changes_;  // since the last publication

@@ -21,6 +21,7 @@ void Coordinator::start_collecting(const AllocationTable& known) {
   types_.clear();
   adopt(known);
   missing_.clear();
+  former_.clear();
   for (const Peer& peer : peers_) insert(missing_, peer.key);
   ask_at_ = Time{};
 }
@@ -105,6 +106,11 @@ void Coordinator::resolve(Time now, const ShardName& name, Shard& shard) {
     reported = true;
   }
   if (reported && resolve_open_claim(now, name, shard, top, keeper_of(shard))) return;
+  if (top.node == kNoNode) {
+    for (const Claim& claim : shard.claims) {  // it has not seen that table
+      if (claim.state == RegionState::owner) wait_for_former(now, shard, claim.node);
+    }
+  }
   const Generation& known = shard.entry.generation;
   if (known.term == term_ && known.claimant == config_.self) return;  // newer than any report
   const NodeKey owner = top.node;

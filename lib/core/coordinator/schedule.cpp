@@ -71,7 +71,7 @@ void Coordinator::plan_type(Time now, const std::string& name, Type& type, Loads
                             std::size_t& budget) {
   PlacementSnapshot view = snapshot(name, type, totals, budget);
   if (view.nodes.empty()) {
-    drop_unhosted(name, type, view);
+    drop_unhosted(now, name, type, view);
     return;
   }
   if (view.nodes.size() == 1 &&
@@ -111,7 +111,7 @@ PlacementSnapshot Coordinator::snapshot(const std::string& name, const Type& typ
     view.owners.push_back(alive(target) ? target : kNoNode);
     const Peer* owner = find(target);
     const bool unclear = owner != nullptr && !owner->dead && !(owner->reachable && owner->heard);
-    view.fixed.push_back(busy || shard.held || unclear);
+    view.fixed.push_back(busy || shard.held || unclear || alive(shard.former));
   }
   // The totals count this type too; what is left are the others.
   for (PlacementNode& node : view.nodes) {
@@ -122,8 +122,8 @@ PlacementSnapshot Coordinator::snapshot(const std::string& name, const Type& typ
 }
 
 // Nobody hosts the type: what its owners cannot run is owned by nobody. A living owner that merely
-// cannot be heard keeps its shards.
-void Coordinator::drop_unhosted(const std::string& name, Type& type,
+// cannot be heard keeps its shards. They may come to a node again when that owner has let go.
+void Coordinator::drop_unhosted(Time now, const std::string& name, Type& type,
                                 const PlacementSnapshot& snapshot) {
   const bool all_heard = std::all_of(peers_.begin(), peers_.end(),
                                      [](const Peer& peer) { return peer.dead || peer.heard; });
@@ -134,8 +134,28 @@ void Coordinator::drop_unhosted(const std::string& name, Type& type,
     const Peer* owner = find(shard.entry.owner);
     const bool joining = owner != nullptr && !owner->dead && owner->state == MemberState::joining;
     if (joining) continue;
+    wait_for_former(now, shard, shard.entry.owner);
     set_entry(ShardName{name, ShardId{i}}, shard, TableEntry{kNoNode, next_generation()});
   }
+}
+
+void Coordinator::wait_for_former(Time now, Shard& shard, NodeKey owner) {
+  if (!alive(owner)) return;
+  shard.former = owner;
+  if (former_.empty()) ask_former_at_ = now + config_.resend / 10;  // the table goes first
+  insert(former_, owner);
+}
+
+void Coordinator::ask_former(Time now, std::vector<Output>& out) {
+  std::erase_if(former_, [this](NodeKey key) { return !alive(key); });
+  if (former_.empty()) return;
+  if (now >= ask_former_at_) {
+    for (const NodeKey key : former_) {
+      if (usable(key)) out.emplace_back(AskReport{key, ReportRequest{term_, config_.self}});
+    }
+    ask_former_at_ = now + config_.resend;
+  }
+  deadline_ = std::min(deadline_, ask_former_at_);
 }
 
 // The strategy is not trusted: a move that does not fit the present state is left out.
