@@ -236,6 +236,7 @@ struct StreamMessage {
   std::uint64_t index = 0;
   std::uint64_t sender = 0;
   std::string_view envelope;  // raw tell or ask, its sender's generation unchanged
+  Generation passed{};        // of whoever passed it on behind a fence of its own
 };
 struct StreamFence {
   ShardName shard;
@@ -243,6 +244,7 @@ struct StreamFence {
   std::uint64_t index = 0;
   NodeKey origin;  // node to which the answer goes
   Fence fence;
+  Generation passed{};  // as above
 };
 struct StreamEnd {  // also acknowledges: `stream_ack` has the same shape, with the answerer's node
   ShardName shard;

@@ -72,30 +72,34 @@ Errc decode(const Envelope& in, StreamState& out) {
 
 void encode(std::string& out, const StreamMessage& item) {
   Writer to(out);
-  write_stream(to, Kind::stream_message, item, 2);
+  write_stream(to, Kind::stream_message, item, 3);
   to.uint(item.sender);
   to.bin(item.envelope);
+  write_generation(to, item.passed);
 }
 
 Errc decode(const Envelope& in, StreamMessage& out) {
-  Cursor from = read_stream(in, out, 2);
+  Cursor from = read_stream(in, out, 3);
   out.sender = from.uint();
   out.envelope = from.bytes(kPeerFrameBytesMax);
+  out.passed = read_generation(from);
   return from.error();
 }
 
 void encode(std::string& out, const StreamFence& item) {
   Writer to(out);
-  write_stream(to, Kind::stream_fence, item, 2);
+  write_stream(to, Kind::stream_fence, item, 3);
   write_key(to, item.origin);
   to.array(kFenceItems);
   write_fence(to, item.fence);
+  write_generation(to, item.passed);
 }
 
 Errc decode(const Envelope& in, StreamFence& out) {
-  Cursor from = read_stream(in, out, 2);
+  Cursor from = read_stream(in, out, 3);
   out.origin = read_key(from);
   read_array(from, kFenceItems, [&] { read_fence(from, out.fence); });
+  out.passed = read_generation(from);
   return from.error();
 }
 

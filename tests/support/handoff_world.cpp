@@ -377,6 +377,7 @@ void World::begin(NodeKey at, Generation generation, NodeKey next) {
 void World::prepare(NodeKey at, Generation generation, NodeKey from) {
   core::Region::Outputs outputs;
   node(at).region.prepare(generation, from, outputs);
+  if (node(at).dead.contains(from)) node(at).region.on_dead(from, outputs);
   carry_out(at, outputs);
 }
 

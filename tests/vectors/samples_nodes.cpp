@@ -83,11 +83,11 @@ void add_handoff_samples(Samples& samples) {
   std::string inner;
   wire::encode(inner, sample_tell());
   samples.add("stream_message", [&](std::string& out) {
-    wire::encode(out, wire::StreamMessage{kShard, generation, 2, 99, inner});
+    wire::encode(out, wire::StreamMessage{kShard, generation, 2, 99, inner, {}});
   });
   const wire::Fence fence{kShard, 21, 99, generation, node_b().key, {}};
   samples.add("stream_fence",
-              encoded(wire::StreamFence{kShard, generation, 3, node_a().key, fence}));
+              encoded(wire::StreamFence{kShard, generation, 3, node_a().key, fence, generation}));
   const wire::StreamEnd end{kShard, generation, 4, kNoNode};
   samples.add("stream_end", [&](std::string& out) { wire::encode(out, end, Kind::stream_end); });
   const wire::StreamEnd ack{kShard, generation, 4, node_b().key};

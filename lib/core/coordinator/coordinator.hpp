@@ -21,7 +21,10 @@ struct Config {
   NodeKey self;
   Duration resend = std::chrono::milliseconds(250);    // of commands and report requests
   Duration handoff_timeout = std::chrono::seconds(7);  // regions abandon entities after 5 s
-  std::size_t moves_min = 20;                          // moves in progress: at most this many ...
+  // A type without hosts keeps its owners for so long: another host may just have come, and would
+  // find the entities' state.
+  Duration unhosted_patience = std::chrono::milliseconds(500);
+  std::size_t moves_min = 20;      // moves in progress: at most this many ...
   std::size_t moves_percent = 10;  // ... or this share of all shards, whichever is more
   Planner planner;
   // Only for the demonstration that the simulator sees it: believe any `owned`.
@@ -131,6 +134,7 @@ class Coordinator {
   using Loads = std::map<NodeKey, std::uint64_t>;  // shards of all types
   struct Type {
     std::vector<Shard> shards;
+    Time unhosted_since = kNever;
   };
 
   // coordinator.cpp
@@ -170,6 +174,7 @@ class Coordinator {
   void plan_type(Time now, const std::string& name, Type& type, Loads& totals, std::size_t& budget);
   [[nodiscard]] PlacementSnapshot snapshot(const std::string& name, const Type& type,
                                            const Loads& totals, std::size_t budget) const;
+  bool waits_for_host(Time now, Type& type);
   void drop_unhosted(Time now, const std::string& name, Type& type,
                      const PlacementSnapshot& snapshot);
   void wait_for_former(Time now, Shard& shard, NodeKey owner);

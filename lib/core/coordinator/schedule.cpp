@@ -71,9 +71,10 @@ void Coordinator::plan_type(Time now, const std::string& name, Type& type, Loads
                             std::size_t& budget) {
   PlacementSnapshot view = snapshot(name, type, totals, budget);
   if (view.nodes.empty()) {
-    drop_unhosted(now, name, type, view);
+    if (!waits_for_host(now, type)) drop_unhosted(now, name, type, view);
     return;
   }
+  type.unhosted_since = kNever;
   if (view.nodes.size() == 1 &&
       std::find(view.owners.begin(), view.owners.end(), kNoNode) == view.owners.end()) {
     const NodeKey only = view.nodes.front().key;
@@ -119,6 +120,14 @@ PlacementSnapshot Coordinator::snapshot(const std::string& name, const Type& typ
     node.total -= std::min(node.total, static_cast<std::uint64_t>(own));
   }
   return view;
+}
+
+bool Coordinator::waits_for_host(Time now, Type& type) {
+  type.unhosted_since = std::min(type.unhosted_since, now);
+  const Time end = type.unhosted_since + config_.unhosted_patience;
+  if (now >= end) return false;
+  deadline_ = std::min(deadline_, end);
+  return true;
 }
 
 // Nobody hosts the type: what its owners cannot run is owned by nobody. A living owner that merely

@@ -18,13 +18,12 @@ Region::Verdict Region::admit(std::uint64_t sender, Generation stamped) {
 }
 
 Region::Verdict Region::arrive_elsewhere() {
-  if (state_ == RegionState::none || state_ == RegionState::frozen) return Verdict::not_here;
+  if (!takes()) return Verdict::not_here;
   return parked() >= parked_limit_ ? Verdict::overflow : Verdict::park;
 }
 
 void Region::park(Parked message, Outputs& out) {
-  const bool passes = state_ == RegionState::sending || state_ == RegionState::forward;
-  if (passes && own_fence_ == 0) {
+  if ((passes() || state_ == RegionState::sending) && own_fence_ == 0) {
     append(std::move(message), out);
   } else {
     held_.push_back(std::move(message));
@@ -33,7 +32,7 @@ void Region::park(Parked message, Outputs& out) {
 
 void Region::on_fence(const PassingFence& fence, Outputs& out) {
   const bool of_region = fence.id >= kOwnFenceIds && fence.sender != self_.value;
-  if (of_region && took_over_a_way()) return pass_behind(fence, out);
+  if (of_region && took_over_a_way() && !returned(fence)) return pass_behind(fence, out);
   switch (state_) {
     case RegionState::owner:
       // While stopping, an answer is right too: the sender's earlier messages are here.
@@ -47,16 +46,17 @@ void Region::on_fence(const PassingFence& fence, Outputs& out) {
       return;
     case RegionState::sending:
     case RegionState::forward:
+    case RegionState::frozen:
+      if (!takes()) break;
       // Where the buffer is full, or we wait for a fence ourselves, the sender asks again: an open
       // fence is repeated.
       if (own_fence_ == 0 && parked() < parked_limit_) append(fence, out);
       return;
     case RegionState::none:
-    case RegionState::frozen:
-      // Nothing of this sender waits here, so the named owner is the right way on.
-      out.emplace_back(AnswerFence{fence, fence.target, fence.generation, false});
-      return;
+      break;
   }
+  // Nothing of this sender waits here, so the named owner is the right way on.
+  out.emplace_back(AnswerFence{fence, fence.target, fence.generation, false});
 }
 
 bool Region::passed(Generation generation) {
@@ -117,13 +117,23 @@ void Region::freeze(Generation generation, Outputs& out) {
     return;
   }
   frozen_ = std::max(frozen_, generation);
-  if (state_ == RegionState::incoming && generation_ <= frozen_) {
-    state_ = RegionState::frozen;
-    close_inflow();
-    lose_arrived(out);
-    fail_all(held_, Errc::stale_owner, out);
-  }
+  if (state_ == RegionState::incoming && generation_ <= frozen_) give_up_transfer(out);
   out.emplace_back(AnswerCoordinator{RegionAnswerKind::frozen, generation});
+}
+
+// The old owner still has all that came of the transfer, and goes on as the owner; what came here
+// directly follows to it. If it is dead, both are lost.
+void Region::give_up_transfer(Outputs& out) {
+  state_ = RegionState::frozen;
+  close_inflow();
+  streamless_ = true;
+  if (source_dead_) return lose_transfer(out);
+  if (own_fence_ == 0) pass_held(out);
+}
+
+void Region::lose_transfer(Outputs& out) {
+  lose_arrived(out);
+  fail_all(held_, Errc::stale_owner, out);
 }
 
 void Region::rehome(Generation generation, Generation frozen, Outputs& out) {
@@ -146,10 +156,8 @@ void Region::rehome(Generation generation, Generation frozen, Outputs& out) {
     if (frozen == generation_) return take_back(generation, out);
     lose_retained(out);  // the next owner died, and its death was not heard of here yet
   }
-  if (state_ == RegionState::incoming) {  // the old owner died before the tail
-    close_inflow();
-    lose_arrived(out);
-  }
+  if (state_ == RegionState::incoming) close_inflow();  // the old owner died before the tail
+  lose_arrived(out);
   marks_.clear();
   source_ = kNoNode;  // a fresh life: what older owners still forward goes in its turn
   become_owner(generation);
@@ -162,6 +170,7 @@ void Region::become_owner(Generation generation) {
   generation_ = generation;
   other_ = kNoNode;
   stopping_ = false;
+  past_.reset();
 }
 
 void Region::release_held(Outputs& out) {
@@ -189,7 +198,7 @@ void Region::on_own_fence(std::uint64_t id, Outputs& out) {
   }
   own_fence_ = 0;
   if (state_ == RegionState::owner) release_held(out);
-  if (state_ == RegionState::forward) change_next(out);
+  if (passes()) pass_held(out);
   if (waiting_begin_.has_value()) {
     const auto [generation, next] = *std::exchange(waiting_begin_, std::nullopt);
     begin(generation, next, out);
@@ -198,6 +207,7 @@ void Region::on_own_fence(std::uint64_t id, Outputs& out) {
 
 void Region::on_table(const TableEntry& entry, Outputs& out) {
   if (entry.owner == self_ || entry.generation <= generation_) return;
+  if (state_ == RegionState::frozen && !source_dead_) arrived_.clear();  // it took all of it back
   if (state_ == RegionState::incoming) return abandon_transfer(out);
   if (state_ == RegionState::sending && !std::exchange(overtaken_, true)) overtaken_until_ = {};
   if (state_ != RegionState::owner) return;
@@ -224,7 +234,7 @@ void Region::abandon_transfer(Outputs& out) {
 }
 
 void Region::on_dead(NodeKey node, Outputs& out) {
-  if (past_.owner == node) past_ = {};
+  if (past_.has_value() && past_->owner == node) past_ = TableEntry{};
   if (own_fence_ != 0 && own_fence_via_ == node) {
     passed_behind_ = false;
     on_own_fence(own_fence_, out);
@@ -238,6 +248,9 @@ void Region::on_dead(NodeKey node, Outputs& out) {
   if (other_ != node) return;
   if (state_ == RegionState::sending) lose_retained(out);
   if (state_ == RegionState::forward) state_ = RegionState::none;
+  if (state_ != RegionState::incoming && state_ != RegionState::frozen) return;
+  source_dead_ = true;
+  if (state_ == RegionState::frozen) lose_transfer(out);
 }
 
 void Region::forget_sender(std::uint64_t sender) {

@@ -98,7 +98,17 @@ class Region {
   [[nodiscard]] bool owns() const { return state_ == RegionState::owner; }
   // What others send through here goes there, now or once our fence is through.
   [[nodiscard]] bool passes_to(NodeKey node) const {
-    return state_ == RegionState::forward && (other_ == node || past_.owner == node);
+    return passes() && (other_ == node || (past_ && past_->owner == node));
+  }
+  // What comes here goes on to `other()`: to the next owner after our ACK, or back to the old one
+  // that still has everything after our part of a move was frozen.
+  [[nodiscard]] bool passes() const {
+    return state_ == RegionState::forward || (state_ == RegionState::frozen && !source_dead_);
+  }
+  // Whether messages of this shard are for the region, and not for this node's route.
+  [[nodiscard]] bool takes() const {
+    return passes() || state_ == RegionState::owner || state_ == RegionState::sending ||
+           state_ == RegionState::incoming;
   }
   [[nodiscard]] std::size_t parked() const {
     return held_.size() + arrived_.size() + retained_.size();
@@ -129,13 +139,21 @@ class Region {
   void apply_item(StreamItem item, Outputs& out);
   void end_of_stream(std::uint64_t tail, Outputs& out);
   void append(StreamItem item, Outputs& out);
-  void change_next(Outputs& out);
+  void pass_held(Outputs& out);
+  bool change_next(Outputs& out);
+  void give_up_transfer(Outputs& out);
+  void lose_transfer(Outputs& out);
   // We forwarded before, and what went that way is not known to be through.
   [[nodiscard]] bool took_over_a_way() const {
     return own_fence_ != 0 && (state_ == RegionState::incoming || state_ == RegionState::owner);
   }
   void open_own_fence(NodeKey via);
   void pass_behind(StreamItem item, Outputs& out);
+  // It went that way behind our fence, and has come back.
+  template <class Item>
+  [[nodiscard]] bool returned(const Item& item) const {
+    return state_ == RegionState::owner && item.passed == generation_;
+  }
   void release_held(Outputs& out);
   void fail_all(std::deque<Parked>& messages, Errc code, Outputs& out);
   void take_back(Generation generation, Outputs& out);
@@ -162,12 +180,13 @@ class Region {
   bool overtaken_ = false;
   Time overtaken_until_{};          // set when first looked at
   std::uint64_t sent_ = 0;          // items of the stream so far
-  TableEntry past_;                 // forward, own fence open: who is the next one behind it
-  bool streamless_ = false;         // forward: to a node that had no stream of ours
+  std::optional<TableEntry> past_;  // passing, own fence open: who is the next one behind it
+  bool streamless_ = false;         // passing: to a node that had no stream of ours
+  bool source_dead_ = false;        // incoming, frozen: `other_` is dead
   std::vector<Inflow> inflows_;     // at most two per node
   NodeKey source_;                  // whose stream made or makes us owner
   Generation source_generation_;    // and that stream's
-  std::deque<StreamItem> arrived_;  // incoming: until the tail
+  std::deque<StreamItem> arrived_;  // incoming: until the tail; frozen: until we hear who owns
   std::deque<Parked> held_;         // stopping, incoming, own fence open: arrived directly
   std::uint64_t own_fence_ = 0;     // open fence of rules 7 and 11; 0: none
   std::uint64_t own_fences_ = kOwnFenceIds;

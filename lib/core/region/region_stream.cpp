@@ -22,7 +22,7 @@ void Region::on_stopped(std::vector<SavedEntity> states, std::vector<Parked> uns
   state_ = RegionState::sending;
   generation_ = next_generation_;
   other_ = next_;
-  past_ = {};
+  past_.reset();
   streamless_ = false;
   overtaken_ = false;
   sent_ = 0;
@@ -56,7 +56,7 @@ void Region::append(StreamItem item, Outputs& out) {
 }
 
 void Region::go_past(NodeKey leaver, const TableEntry& owner, Outputs& out) {
-  if (state_ != RegionState::forward || other_ != leaver) return;
+  if (!passes() || other_ != leaver) return;
   const bool elsewhere = owner.owner != kNoNode && owner.owner != leaver && owner.owner != self_;
   if (!elsewhere || owner.generation <= generation_) return;
   past_ = owner;
@@ -65,18 +65,25 @@ void Region::go_past(NodeKey leaver, const TableEntry& owner, Outputs& out) {
   resend_own_fence(out);
 }
 
-// The own fence is through. If the one behind it died meanwhile, nobody is left to pass things on
-// to, as after the death of any next owner.
-void Region::change_next(Outputs& out) {
-  const TableEntry next = std::exchange(past_, {});
+// The own fence is through, past a leaver or back from where we passed things on before.
+void Region::pass_held(Outputs& out) {
+  if (past_.has_value() && !change_next(out)) return;
+  for (Parked& message : std::exchange(held_, {})) append(std::move(message), out);
+}
+
+// If the one behind the leaver died meanwhile, nobody is left to pass things on to, as after the
+// death of any next owner.
+bool Region::change_next(Outputs& out) {
+  const TableEntry next = *std::exchange(past_, std::nullopt);
   other_ = next.owner;
+  state_ = other_ == kNoNode ? RegionState::none : RegionState::forward;
   if (other_ == kNoNode) {
-    state_ = RegionState::none;
-    return fail_all(held_, Errc::stale_owner, out);
+    fail_all(held_, Errc::stale_owner, out);
+    return false;
   }
   generation_ = next.generation;
   streamless_ = true;
-  for (Parked& message : std::exchange(held_, {})) append(std::move(message), out);
+  return true;
 }
 
 void Region::on_ack(NodeKey from, Generation generation) {
@@ -100,8 +107,7 @@ void Region::on_link_reset(NodeKey node, Outputs& out) {
 
 void Region::resend_own_fence(Outputs& out) {
   if (own_fence_ == 0) return;
-  const bool passes = state_ == RegionState::forward;
-  const TableEntry goal = passes ? past_ : TableEntry{self_, generation_};
+  const TableEntry goal = past_.value_or(TableEntry{self_, generation_});
   out.emplace_back(
       SendOwnFence{own_fence_via_, {own_fence_, self_.value, goal.generation, goal.owner, self_}});
 }
@@ -153,12 +159,13 @@ void Region::open_own_fence(NodeKey via) {
 
 void Region::become_incoming(Generation generation, NodeKey from, Outputs& out) {
   if (state_ == RegionState::sending) on_ack(other_, generation_);
-  if (state_ == RegionState::forward) {
+  if (passes()) {
     // What we passed on earlier must be through before we take anything ourselves (rule 7).
     open_own_fence(other_);
     out.emplace_back(SendOwnFence{other_, {own_fence_, self_.value, generation, self_, self_}});
   }
-  if (state_ == RegionState::incoming) {  // an older transfer will not be completed
+  if (state_ == RegionState::frozen) arrived_.clear();  // whoever had that has it still
+  if (state_ == RegionState::incoming) {                // an older transfer will not be completed
     close_inflow();
     lose_arrived(out);
   }
@@ -167,6 +174,8 @@ void Region::become_incoming(Generation generation, NodeKey from, Outputs& out) 
   other_ = from;
   source_ = from;
   source_generation_ = generation;
+  source_dead_ = false;
+  past_.reset();
   inflows_.push_back({from, generation});
 }
 
@@ -251,18 +260,20 @@ void Region::take_forwarded(bool source, StreamItem item, Outputs& out) {
   }
   auto* message = std::get_if<Parked>(&item);
   if (message == nullptr && fence == nullptr) return;
-  if (took_over_a_way() && !source) return pass_behind(std::move(item), out);
+  const bool back = fence != nullptr ? returned(*fence) : returned(*message);
+  if (took_over_a_way() && !source && !back) return pass_behind(std::move(item), out);
   if (fence != nullptr) return on_fence(*fence, out);
   switch (state_) {
     case RegionState::owner:
-      // Its source goes ahead of what is held behind our own fence: the fence comes along with it.
+      // Ahead of what is held behind our own fence, which is behind it or comes along with it.
       return apply_item(std::move(item), out);
     case RegionState::incoming:
     case RegionState::sending:
     case RegionState::forward:
-      return park(std::move(*message), out);
-    case RegionState::none:
     case RegionState::frozen:
+      if (takes()) return park(std::move(*message), out);
+      [[fallthrough]];
+    case RegionState::none:
       out.emplace_back(FailParked{std::move(*message), Errc::stale_owner});
       return;
   }
@@ -270,8 +281,11 @@ void Region::take_forwarded(bool source, StreamItem item, Outputs& out) {
 
 // While our own fence is on its way, what an older owner still forwards takes that way too: the
 // node that it came from may have taken the shard again before us, and waits for it behind a fence
-// of its own. Then that way is fenced once more.
+// of its own. Then that way is fenced once more. Once round is enough: whatever was ahead of it has
+// come back too by then.
 void Region::pass_behind(StreamItem item, Outputs& out) {
+  if (auto* message = std::get_if<Parked>(&item)) message->passed = generation_;
+  if (auto* fence = std::get_if<PassingFence>(&item)) fence->passed = generation_;
   passed_behind_ = passed_behind_ || std::holds_alternative<Parked>(item);
   out.emplace_back(SendItem{own_fence_via_, passed_generation_, sent_++, std::move(item)});
 }

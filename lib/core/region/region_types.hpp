@@ -21,6 +21,7 @@ struct Parked {
   Time deadline = kNever;    // kNever: none
   NodeKey asker;             // reply port of an ask; kNoNode: a tell
   std::uint64_t slot = 0;
+  Generation passed{};  // of whoever passed it on behind a fence of its own last
 };
 
 // A fence on its way: `origin` is the node through which the answer goes back.
@@ -30,6 +31,7 @@ struct PassingFence {
   Generation generation;  // that its sender has learned
   NodeKey target;         // owner of that generation
   NodeKey origin;
+  Generation passed{};  // as above
 };
 
 // Ids of the fences that regions send for themselves start here; those of routes stay below, so

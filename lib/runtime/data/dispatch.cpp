@@ -182,8 +182,7 @@ void Dispatch::arrive(Type& type, ShardId id, std::uint64_t sender, const wire::
       return;
     case core::Region::Verdict::park: {
       // What a forwarder passes on is bounded by nothing but its link.
-      const bool passes = shard.region.state() == RegionState::forward;
-      if (passes && context_.links->stream_is_full(shard.region.other())) {
+      if (shard.region.passes() && context_.links->stream_is_full(shard.region.other())) {
         return refuse(port.node, port.slot, Errc::overloaded, "the way to the new owner is full");
       }
       core::Parked parked{sender, message.generation, {}, deadline, port.node, port.slot};
@@ -209,7 +208,7 @@ Dispatch::Direct Dispatch::submit_direct(std::uint64_t sender, wire::Message mes
   const ShardId id = shard_of(message.id, type->shard_count);
   Shard& shard = type->shards[id.value];
   const RegionState state = shard.region.state();
-  if (state == RegionState::none || state == RegionState::frozen) {
+  if (!shard.region.takes()) {
     if (moved != nullptr && shard.route.owner() != kNoNode) {
       moved->shard = {type->name, id};
       moved->entry = {shard.route.owner(), shard.route.generation()};
@@ -250,6 +249,11 @@ void Dispatch::answer(NodeKey node, std::uint64_t slot, const ReplyView& given) 
   const wire::Reply envelope{
       {{}, node, slot}, static_cast<std::uint16_t>(reply.error), reply.text, reply.payload};
   if (context_.links->send(node, envelope)) return;
+  if (!context_.links->knows(node) && !gone_.contains(node)) {
+    std::string early;
+    wire::encode(early, envelope);
+    if (early_replies_.hold(node, std::move(early), context_.now)) return;
+  }
   context_.count(Count::late_answers);
   // Large replies may fill the way back; that there is none must get through all the same.
   std::string error;
@@ -454,7 +458,7 @@ void Dispatch::on_client_fence(const wire::Fence& fence) {
 
 void Dispatch::pass_client_fence(const Shard& shard, const wire::Fence& fence) {
   const RegionState state = shard.region.state();
-  const bool streams = state == RegionState::sending || state == RegionState::forward;
+  const bool streams = state == RegionState::sending || shard.region.passes();
   const bool here = state == RegionState::owner || state == RegionState::incoming;
   const bool leads_here = shard.route.via() == context_.self() || !shard.route.used();
   if (streams || (here && leads_here)) return on_fence(context_.self(), fence);
@@ -519,13 +523,17 @@ void Dispatch::tick() {
   if (context_.now < next_sweep_) return;
   next_sweep_ = context_.now + kSweep;
   if (held_total_ > 0) expire_held();
+  for (auto late = early_replies_.expire(context_.now); late > 0; --late) {
+    context_.count(Count::late_answers);
+  }
   sweep_regions();
 }
 
 Time Dispatch::next_deadline() {
   Time next = std::min(asks_.next_deadline(context_.now), next_fence_check_);
   if (!departing_.empty()) next = std::min(next, context_.now + kDepartureCheck);
-  if (held_total_ > 0) next = std::min(next, std::max(next_sweep_, context_.now));
+  if (held_total_ > 0 || !early_replies_.empty())
+    next = std::min(next, std::max(next_sweep_, context_.now));
   return next;
 }
 

@@ -20,6 +20,7 @@
 #include "core/delivery/route.hpp"
 #include "core/region/region.hpp"
 #include "runtime/data/context.hpp"
+#include "runtime/data/early_replies.hpp"
 #include "shardbus/message.hpp"
 #include "wire/codec.hpp"
 
@@ -229,6 +230,7 @@ class Dispatch {
   };
   std::map<NodeKey, Departure> departing_;
   GoneNodes gone_;
+  EarlyReplies early_replies_;
   Term highest_term_;
   NodeKey coordinator_;  // whoever commanded last
   Time next_fence_check_ = kNever;

@@ -114,6 +114,9 @@ void Dispatch::tell_moved(NodeKey asker, std::uint64_t slot, Type& type, ShardId
 // --- links and deaths ---
 
 void Dispatch::on_link_opened(NodeKey node) {
+  for (const std::string& early : early_replies_.take(node)) {
+    (void)context_.links->send(node, wire::own_envelope(early).reply);
+  }
   for (Type& type : types_) {
     for (std::uint32_t i = 0; i < type.shard_count; ++i) {
       if (type.shards[i].route.via() == node) release(type, ShardId{i});
@@ -339,8 +342,10 @@ void Dispatch::on_region_command(NodeKey from, const ControlMessage& command) {
                        [&](auto& region, auto& out) { region.begin(c.generation, c.next, out); });
                  },
                  [&](const PrepareHandoff& c) {
-                   run(c.shard, c.generation, 0,
-                       [&](auto& region, auto& out) { region.prepare(c.generation, c.from, out); });
+                   run(c.shard, c.generation, 0, [&](auto& region, auto& out) {
+                     region.prepare(c.generation, c.from, out);
+                     if (gone_.contains(c.from)) region.on_dead(c.from, out);
+                   });
                  },
                  [&](const FreezeShard& c) {
                    run(c.shard, c.generation, 0,

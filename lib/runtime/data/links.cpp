@@ -185,7 +185,10 @@ void Links::say_goodbye() {
 
 bool Links::parted() const {
   return std::all_of(links_.begin(), links_.end(), [](const auto& entry) {
-    return entry.second.parted || entry.second.state != State::ready;
+    const Link& link = entry.second;
+    const bool unsent = std::any_of(link.waiting.begin(), link.waiting.end(),
+                                    [](const auto& one) { return one.sort == Sort::message; });
+    return link.parted || (link.state != State::ready && !unsent);
   });
 }
 

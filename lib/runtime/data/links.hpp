@@ -78,13 +78,13 @@ class Links {
   void flush();
   // The last word on a link: from then on only answers to what the other side asked.
   void say_goodbye(NodeKey node);
-  // The same on every link; `parted` once all have answered it or are broken.
+  // The same on every link; `parted` once all have answered it, or are broken with nothing to send.
   void say_goodbye();
   [[nodiscard]] bool parted() const;
-  // Whether that node could hear us now.
-  [[nodiscard]] bool stands(NodeKey node) const {
+  // Whether the link was opened to stay: to a member.
+  [[nodiscard]] bool stays(NodeKey node) const {
     const auto found = links_.find(node);
-    return found != links_.end() && found->second.state == State::ready;
+    return found != links_.end() && found->second.until == kNever;
   }
 
   // --- events of the transport ---

@@ -107,7 +107,7 @@ void PeerDoor::on_envelope(std::uint32_t connection, Session& session,
 bool PeerDoor::parted() const {
   // Sessions of strangers, and of nodes that are gone, have no end of their own.
   return std::all_of(sessions_.begin(), sessions_.end(), [this](const auto& entry) {
-    return entry.second.parted || !context_.links->stands(entry.second.node.key);
+    return entry.second.parted || !context_.links->stays(entry.second.node.key);
   });
 }
 

@@ -18,7 +18,7 @@ std::optional<StreamInput> read_message(const wire::Envelope& envelope, Time now
       message.time_left_ms == 0 ? kNever : now + milliseconds(message.time_left_ms);
   return StreamInput{in.shard, 0, in.generation, in.index,
                      core::Parked{in.sender, message.generation, std::string(inner.raw), deadline,
-                                  message.correlation.node, message.correlation.slot}};
+                                  message.correlation.node, message.correlation.slot, in.passed}};
 }
 
 std::optional<StreamInput> read_head(const wire::Envelope& envelope) {
@@ -43,7 +43,7 @@ std::optional<StreamInput> read_fence(const wire::Envelope& envelope) {
   if (wire::decode(envelope, in) != Errc::ok) return std::nullopt;
   return StreamInput{in.shard, 0, in.generation, in.index,
                      core::PassingFence{in.fence.id, in.fence.sender, in.fence.generation,
-                                        in.fence.target, in.origin}};
+                                        in.fence.target, in.origin, in.passed}};
 }
 
 std::optional<StreamInput> read_end(const wire::Envelope& envelope) {
@@ -93,9 +93,10 @@ void write_stream_item(std::string& out, const ShardName& name, std::uint32_t sh
     wire::encode(out, wire::StreamState{name, generation, send.index, entity->id, entity->state});
   } else if (const auto* parked = std::get_if<core::Parked>(&send.item)) {
     const std::string envelope = with_time_left(*parked, context.now);
-    wire::encode(out, wire::StreamMessage{name, generation, send.index, parked->sender, envelope});
+    wire::encode(out, wire::StreamMessage{name, generation, send.index, parked->sender, envelope,
+                                          parked->passed});
   } else if (const auto* fence = std::get_if<core::PassingFence>(&send.item)) {
-    wire::StreamFence item{name, generation, send.index, fence->origin, {}};
+    wire::StreamFence item{name, generation, send.index, fence->origin, {}, fence->passed};
     item.fence.shard = name;
     item.fence.id = fence->id;
     item.fence.sender = fence->sender;

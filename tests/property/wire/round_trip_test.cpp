@@ -154,7 +154,8 @@ RC_GTEST_PROP(RoundTrip, Routing, ()) {
   const wire::Fence fence{any_shard(),      *any_uint(), *any_uint(),
                           any_generation(), any_key(),   any_correlation(opaque)};
   recodes([&](std::string& out) { wire::encode(out, fence); });
-  const wire::StreamFence streamed{any_shard(), any_generation(), *any_uint(), any_key(), fence};
+  const wire::StreamFence streamed{any_shard(), any_generation(), *any_uint(), any_key(),
+                                   fence,       any_generation()};
   recodes([&](std::string& out) { wire::encode(out, streamed); });
 }
 
@@ -171,7 +172,7 @@ RC_GTEST_PROP(RoundTrip, Stream, ()) {
     wire::encode(out, wire::StreamState{shard, generation, index, id, bytes});
   });
   recodes([&](std::string& out) {
-    wire::encode(out, wire::StreamMessage{shard, generation, index, 5, bytes});
+    wire::encode(out, wire::StreamMessage{shard, generation, index, 5, bytes, any_generation()});
   });
   const wire::StreamEnd end{shard, generation, index, any_key()};
   recodes([&](std::string& out) { wire::encode(out, end, Kind::stream_end); });

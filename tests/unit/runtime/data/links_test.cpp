@@ -43,6 +43,25 @@ TEST_F(LinksTest, WhoeverAsksGetsAWayBack) {
   EXPECT_EQ(outcome.error, Errc::ok);
 }
 
+// Its ask came through another node, ahead of the news that it joined.
+TEST_F(LinksTest, AReplyWaitsForANodeThatJustJoined) {
+  const auto answer = [&] {
+    pass(b_, [&] { b_.plane->dispatch().answer(key_of(7), 5, {Errc::ok, {}, "x"}); });
+  };
+  answer();
+  EXPECT_EQ(b_.plane->status().counters["late_answers"], 0U);
+  pass(b_, [&] { b_.plane->connect(info_of(7)); });
+  EXPECT_EQ(b_.plane->links().waiting_streams(), 1U);
+  // Nobody waits for ever, nor for the dead.
+  pass(b_, [&] { b_.plane->bury(key_of(7)); });
+  answer();
+  EXPECT_EQ(b_.plane->status().counters["late_answers"], 1U);
+  pass(b_, [&] { b_.plane->dispatch().answer(key_of(8), 5, {Errc::ok, {}, "x"}); });
+  later(3s);
+  pass(b_);
+  EXPECT_EQ(b_.plane->status().counters["late_answers"], 2U);
+}
+
 // A table may name an owner before the membership does.
 TEST_F(LinksTest, AMessageWaitsForTheLinkToItsOwner) {
   connect();

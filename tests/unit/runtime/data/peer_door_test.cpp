@@ -72,6 +72,8 @@ TEST_F(PeerDoorTest, NobodyWaitsForAStrangersGoodbye) {
   pass(node_, [&] { EXPECT_TRUE(node_.plane->peers().parted()); });
   pass(node_, [&] { node_.plane->reach(incarnation(5)); });
   pass(node_, [&] { EXPECT_TRUE(node_.plane->peers().parted()); });
+  pass(node_, [&] { node_.plane->connect(incarnation(5)); });
+  pass(node_, [&] { EXPECT_FALSE(node_.plane->peers().parted()) << "a member says goodbye"; });
 }
 
 TEST_F(PeerDoorTest, ADeadNodeDoesNotComeBack) {
