@@ -25,6 +25,7 @@ struct Node {
   std::unique_ptr<SimWire> wire;
   std::unique_ptr<Process> process;   // empty: none runs
   std::vector<HostedType> hosts;      // that it announces
+  Time hosts_since{};                 // the last change of it while it ran
   std::map<NodeKey, Time> connected;  // and since when it hears their gossip
   bool paused = false;
   Exit exit = Exit::none;

@@ -12,6 +12,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kWorkEnds = 10ms;
+constexpr Duration kGossipArrives = 5s;
 
 }  // namespace
 
@@ -150,6 +151,7 @@ void World::refuse(int at, int machine) {
 void World::host(int machine, std::vector<HostedType> types) {
   Node& node = this->node(machine);
   node.hosts = std::move(types);
+  node.hosts_since = now();
   if (!node.running()) return;
   trace(node, "hosts " + std::to_string(node.hosts.size()));
   act(node, Side::control, [&node, this] { node.control().on_hosted_types(now(), node.hosts); });
@@ -203,7 +205,9 @@ bool World::can_spare(int machine) const {
   if (!is_up(node(machine))) return false;
   return std::any_of(nodes_.begin(), nodes_.end(), [&](const Node& node) {
     if (node.machine == machine || !node.running() || node.exit != Exit::none) return false;
-    return node.hosts.size() == config_.types.size() && is_up(node);
+    // Gossip may be held up, and a type whose hosts nobody has heard of is given up.
+    const bool heard_of = now() - node.hosts_since >= kGossipArrives;
+    return node.hosts.size() == config_.types.size() && heard_of && is_up(node);
   });
 }
 
