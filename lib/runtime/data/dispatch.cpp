@@ -136,9 +136,9 @@ bool Dispatch::open(const Shard& shard) const {
 Errc Dispatch::ends_in(const Type& type, const Shard& shard) const {
   const TypeTable* rows = shardbus::find_type(table_, type.name);
   const auto index = static_cast<std::size_t>(&shard - type.shards.data());
-  const bool hosted =
-      rows == nullptr || index >= rows->entries.size() || rows->entries[index].owner != kNoNode;
-  return hosted ? Errc::expired : Errc::no_such_type;
+  if (rows == nullptr) return context_.hosts->has(type) ? Errc::expired : Errc::no_such_type;
+  const bool owned = index >= rows->entries.size() || rows->entries[index].owner != kNoNode;
+  return owned ? Errc::expired : Errc::no_such_type;
 }
 
 Errc Dispatch::hold(std::deque<HeldMessage>& queue, const wire::Message& message,
@@ -330,15 +330,17 @@ void Dispatch::refuse(NodeKey asker, std::uint64_t slot, Errc code, std::string_
       "reason=" + std::string(error_info(code).name) + " text=" + std::string(text));
 }
 
-std::uint64_t Dispatch::open_relay(NodeKey node, std::uint64_t slot, NodeKey target,
-                                   Time deadline) {
-  if (asks_.full()) return 0;
-  Asks::Ask ask;
-  ask.origin.node = node;
-  ask.origin.slot = slot;
-  ask.target = target;
-  ask.deadline = deadline;
-  return asks_.open(std::move(ask));
+std::uint64_t Dispatch::open_relay(AskOrigin origin, NodeKey target, Time deadline) {
+  return asks_.full() ? 0 : asks_.open({std::move(origin), target, deadline});
+}
+
+void Dispatch::fail_relays(NodeKey worker, std::uint32_t type, ShardId shard,
+                           std::string_view text) {
+  const auto of_shard = [&](const Asks::Ask& ask) {
+    return ask.target == worker && ask.origin.type == type && ask.origin.shard == shard;
+  };
+  asks_.close_if(of_shard,
+                 [&](Asks::Ask&& ask) { fail(std::move(ask), Errc::unknown_outcome, text); });
 }
 
 void Dispatch::aim(const std::vector<std::uint64_t>& slots, NodeKey target) {

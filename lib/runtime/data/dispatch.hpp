@@ -34,6 +34,8 @@ struct AskOrigin {
   std::string opaque;         // its correlation, raw
   NodeKey node;               // else: reply address to pass the answer on to
   std::uint64_t slot = 0;
+  std::uint32_t type = 0;  // of that last kind: the shard that the worker answers for
+  ShardId shard{};
 };
 using Asks = core::PendingAsks<AskOrigin>;
 
@@ -115,9 +117,11 @@ class Dispatch {
   // Answers a message's asker with an error, or counts the tell.
   void refuse(NodeKey asker, std::uint64_t slot, Errc code, std::string_view text);
   // Opens a slot whose answer is passed on; 0 if the limit is reached.
-  std::uint64_t open_relay(NodeKey node, std::uint64_t slot, NodeKey target, Time deadline);
+  std::uint64_t open_relay(AskOrigin origin, NodeKey target, Time deadline);
   void close_relay(std::uint64_t slot) { (void)asks_.close(slot); }
   void fail_target(NodeKey target, Errc code, std::string_view text);
+  // What a worker has of one shard: whatever it still says does not count.
+  void fail_relays(NodeKey worker, std::uint32_t type, ShardId shard, std::string_view text);
   void forget_sender(std::uint64_t sender);
   // A client's fence (PROTOCOL.md "Smart clients").
   void on_client_fence(const wire::Fence& fence);

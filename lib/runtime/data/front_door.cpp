@@ -307,8 +307,8 @@ void FrontDoor::close(FrontSession& session, bool kick) {
   last_ = nullptr;
   std::erase(dirty_, number);
   const auto named = by_sender_.find(sender);
-  const bool last = named != by_sender_.end() && named->second == &session;
-  if (last) by_sender_.erase(named);
+  const bool last = named == by_sender_.end() || named->second == &session;
+  if (last) by_sender_.erase(sender);
   by_number_.erase(number);
   sessions_.erase(connection);
   if (worker) context_.hosts->remove_worker(number);

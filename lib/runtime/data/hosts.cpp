@@ -37,10 +37,16 @@ Errc Hosts::host(EntityType definition) {
   return Errc::ok;
 }
 
+bool Hosts::has(const Type& type) const {
+  if (hostings_.size() <= type.index) return false;
+  const Hosting& hosting = hostings_[type.index];
+  return hosting.local || !hosting.workers.empty();
+}
+
 void Hosts::announce() {
   std::vector<HostedType> types;
   for (const Hosting& hosting : hostings_) {
-    if (hosting.type == nullptr || (!hosting.local && hosting.workers.empty())) continue;
+    if (hosting.type == nullptr || !has(*hosting.type)) continue;
     types.push_back({hosting.type->name, hosting.type->shard_count});
   }
   std::sort(types.begin(), types.end(),
@@ -136,6 +142,8 @@ void Hosts::post(Hosting& hosting, ShardId shard, Cell& cell) {
   };
   auto job = std::make_shared<Job>(Job{std::move(cell.mailbox.front())});
   cell.mailbox.pop_front();
+  cell.asker = job->message.asker;
+  cell.slot = job->message.slot;
   Hosting* const at = &hosting;
   Cell* const target = &cell;
   const std::uint64_t life = cells.life;
@@ -192,6 +200,25 @@ void Hosts::stop(Type& type, ShardId shard) {
   stopping_.emplace(type.index, shard.value);
 }
 
+// Handlers still run in them: whatever these answer does not count any more. Callbacks of those who
+// asked may come back here.
+void Hosts::leave_behind(std::vector<std::unique_ptr<Cell>> cells) {
+  for (std::unique_ptr<Cell>& cell : cells) {
+    const NodeKey asker = cell->asker;
+    const std::uint64_t slot = cell->slot;
+    const std::deque<core::Parked> mailbox = std::exchange(cell->mailbox, {});
+    abandoned_.push_back(std::move(cell));
+    if (asker != kNoNode) {
+      context_.dispatch->refuse(asker, slot, Errc::unknown_outcome,
+                                "the shard moved on while the message was handled");
+    }
+    for (const core::Parked& parked : mailbox) {
+      context_.dispatch->refuse(parked.asker, parked.slot, Errc::stale_owner,
+                                "the entity was left behind in a move");
+    }
+  }
+}
+
 // A handler that does not end must not hold up the move: its entity stays behind, without its
 // state.
 void Hosts::abandon_overdue() {
@@ -203,6 +230,7 @@ void Hosts::abandon_overdue() {
       stopping_.emplace(index, number);
       continue;
     }
+    std::vector<std::unique_ptr<Cell>> left;
     for (auto it = cells.map.begin(); it != cells.map.end(); ++it) {
       if (!it->second->busy) continue;
       context_.count(Count::forced_stops);
@@ -210,18 +238,14 @@ void Hosts::abandon_overdue() {
                              "type=" + hosting.type->name + " id=" + it->second->id +
                                  " shard=" + std::to_string(number) +
                                  " reason=its handler did not end in time");
-      for (core::Parked& parked : it->second->mailbox) {
-        context_.dispatch->refuse(parked.asker, parked.slot, Errc::stale_owner,
-                                  "the entity was left behind in a move");
-      }
-      it->second->mailbox.clear();
-      abandoned_.push_back(std::move(it.value()));
+      left.push_back(std::move(it.value()));
     }
     for (auto it = cells.map.begin(); it != cells.map.end();) {
       it = it->second == nullptr ? cells.map.erase(it) : std::next(it);
     }
     cells.busy = 0;
     ++cells.life;
+    leave_behind(std::move(left));
     finish_stop(hosting, ShardId{number});
   }
 }
@@ -242,11 +266,7 @@ void Hosts::finish_stop(Hosting& hosting, ShardId shard) {
     unstarted.push_back(std::move(ready.message));
     return true;
   });
-  std::erase_if(hosting.orphans, [&](Waiting& orphan) {
-    if (orphan.shard != shard) return false;
-    unstarted.push_back(std::move(orphan.message));
-    return true;
-  });
+  take_orphans(hosting, shard, unstarted);
   std::erase_if(hosting.orphan_states, [&](auto& orphan) {
     if (orphan.first != shard) return false;
     states.push_back(std::move(orphan.second));
@@ -278,10 +298,12 @@ void Hosts::drop(Type& type, ShardId shard) {
   Hosting& hosting = hosting_of(type);
   Cells& cells = hosting.cells[shard.value];
   std::vector<core::Parked> unstarted;
+  std::vector<std::unique_ptr<Cell>> left;
   for (auto it = cells.map.begin(); it != cells.map.end(); ++it) {
     Cell& cell = *it->second;
     for (core::Parked& parked : cell.mailbox) unstarted.push_back(std::move(parked));
-    if (cell.busy) abandoned_.push_back(std::move(it.value()));
+    cell.mailbox.clear();
+    if (cell.busy) left.push_back(std::move(it.value()));
   }
   cells.map.clear();
   cells.busy = 0;
@@ -296,8 +318,12 @@ void Hosts::drop(Type& type, ShardId shard) {
     take_waiting(hosting, shard, worker, unstarted);
     drop_at_worker(hosting, shard, worker);
   }
+  take_orphans(hosting, shard, unstarted);
+  std::erase_if(hosting.orphan_states, [&](const auto& state) { return state.first == shard; });
+  leave_behind(std::move(left));
+  const Errc code = has(type) ? Errc::stale_owner : Errc::no_such_type;
   for (const core::Parked& parked : unstarted) {
-    context_.dispatch->refuse(parked.asker, parked.slot, Errc::stale_owner, "the shard moved on");
+    context_.dispatch->refuse(parked.asker, parked.slot, code, "the shard moved on");
   }
 }
 

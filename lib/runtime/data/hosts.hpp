@@ -42,6 +42,8 @@ class Hosts {
   // Errors: config_mismatch (the type is known with another shard count), exhausted (too many
   // types), invalid_argument (this process hosts it already).
   Errc host(EntityType type);
+  // Whether this process or a worker here hosts it.
+  [[nodiscard]] bool has(const Type& type) const;
 
   // `fresh`: it comes behind what waits here. What a region had parked comes ahead of that.
   void deliver(Type& type, ShardId shard, std::uint64_t sender, const wire::Message& message,
@@ -97,6 +99,8 @@ class Hosts {
     std::unique_ptr<Entity> entity;
     std::deque<core::Parked> mailbox;
     bool busy = false;
+    NodeKey asker;  // of the message that is being handled
+    std::uint64_t slot = 0;
   };
   struct Cells {
     tsl::robin_map<std::string_view, std::unique_ptr<Cell>> map;  // key: Cell::id
@@ -143,16 +147,18 @@ class Hosts {
   void run(Hosting& hosting, Cell& cell, std::uint64_t sender, const wire::Message& message);
   Entity& entity_of(Hosting& hosting, Cell& cell);
   bool save(const Hosting& hosting, Cell& cell, std::string& state);
+  void leave_behind(std::vector<std::unique_ptr<Cell>> cells);
   void abandon_overdue();
   bool handle(Hosting& hosting, Cell& cell, std::uint64_t sender, const wire::Message& message);
   void post(Hosting& hosting, ShardId shard, Cell& cell);
   void finish_stop(Hosting& hosting, ShardId shard);
   core::Parked park(std::uint64_t sender, const wire::Message& message, Time deadline);
   void deliver_to_worker(Hosting& hosting, Waiting waiting);
-  bool pass_to_worker(std::uint64_t session, const Waiting& waiting);
+  bool pass_to_worker(std::uint64_t session, std::uint32_t type, const Waiting& waiting);
   std::uint64_t choose_worker(Hosting& hosting, ShardId shard);
   void release_from_worker(Hosting& hosting, ShardId shard, std::uint64_t session);
   void drop_at_worker(Hosting& hosting, ShardId shard, std::uint64_t session);
+  static void take_orphans(Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
   void take_waiting(const Hosting& hosting, ShardId shard, std::uint64_t session,
                     std::vector<core::Parked>& unstarted);
   void released(Hosting& hosting, ShardId shard, std::uint64_t session, bool dropped,

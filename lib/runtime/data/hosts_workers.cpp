@@ -134,13 +134,13 @@ void Hosts::deliver_to_worker(Hosting& hosting, Waiting waiting) {
     hosting.orphans.push_back(std::move(waiting));
     return;
   }
-  if (!worker->second.waiting.empty() || !pass_to_worker(session, waiting)) {
+  if (!worker->second.waiting.empty() || !pass_to_worker(session, hosting.type->index, waiting)) {
     waiting.lease = ByteLease(waiting_bytes_, bytes);
     worker->second.waiting.emplace_back(hosting.type->index, std::move(waiting));
   }
 }
 
-bool Hosts::pass_to_worker(std::uint64_t session, const Waiting& waiting) {
+bool Hosts::pass_to_worker(std::uint64_t session, std::uint32_t type, const Waiting& waiting) {
   const core::Parked& parked = waiting.message;
   wire::Message message = wire::own_envelope(parked.envelope).message;
   if (parked.asker == kNoNode) return context_.front->send_to_worker(session, message);
@@ -148,8 +148,13 @@ bool Hosts::pass_to_worker(std::uint64_t session, const Waiting& waiting) {
   const Time deadline = parked.deadline == kNever
                             ? context_.now + milliseconds(wire::kTimeLeftMsMax)
                             : parked.deadline;
+  AskOrigin origin;
+  origin.node = parked.asker;
+  origin.slot = parked.slot;
+  origin.type = type;
+  origin.shard = waiting.shard;
   const std::uint64_t slot =
-      context_.dispatch->open_relay(parked.asker, parked.slot, worker_key(session), deadline);
+      context_.dispatch->open_relay(std::move(origin), worker_key(session), deadline);
   if (slot == 0) {
     context_.dispatch->refuse(parked.asker, parked.slot, Errc::overloaded,
                               "pending asks are at their limit");
@@ -165,7 +170,8 @@ void Hosts::on_worker_credit(std::uint64_t session) {
   const auto found = workers_.find(session);
   if (found == workers_.end()) return;
   auto& waiting = found->second.waiting;
-  while (!waiting.empty() && pass_to_worker(session, waiting.front().second)) {
+  while (!waiting.empty() &&
+         pass_to_worker(session, waiting.front().first, waiting.front().second)) {
     waiting.pop_front();
   }
 }
@@ -202,6 +208,8 @@ void Hosts::drop_at_worker(Hosting& hosting, ShardId shard, std::uint64_t sessio
   const std::pair place{hosting.type->index, shard.value};
   if (!found->second.releasing.contains(place)) release_from_worker(hosting, shard, session);
   found->second.releasing[place].dropped = true;
+  context_.dispatch->fail_relays(worker_key(session), place.first, shard,
+                                 "the shard moved on while the worker had the message");
 }
 
 void Hosts::on_released(std::uint64_t session, wire::Released message) {
@@ -233,16 +241,20 @@ void Hosts::take_waiting(const Hosting& hosting, ShardId shard, std::uint64_t se
   });
 }
 
-void Hosts::released(Hosting& hosting, ShardId shard, std::uint64_t session, bool dropped,
-                     std::vector<core::SavedEntity> states) {
-  if (dropped) return settle_orphans(hosting);  // the shard may be here again, and wait for this
-  std::vector<core::Parked> unstarted;
-  take_waiting(hosting, shard, session, unstarted);
+void Hosts::take_orphans(Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted) {
   std::erase_if(hosting.orphans, [&](Waiting& waiting) {
     if (waiting.shard != shard) return false;
     unstarted.push_back(std::move(waiting.message));
     return true;
   });
+}
+
+void Hosts::released(Hosting& hosting, ShardId shard, std::uint64_t session, bool dropped,
+                     std::vector<core::SavedEntity> states) {
+  if (dropped) return settle_orphans(hosting);  // the shard may be here again, and wait for this
+  std::vector<core::Parked> unstarted;
+  take_waiting(hosting, shard, session, unstarted);
+  take_orphans(hosting, shard, unstarted);
   if (hosting.worker_of[shard.value] == session) hosting.worker_of[shard.value] = 0;
   context_.dispatch->on_stopped(*hosting.type, shard, std::move(states), std::move(unstarted));
 }
@@ -262,6 +274,8 @@ void Hosts::tick() {
       context_.listener->log(LogLevel::warn, "worker.forced_stop",
                              "worker=" + worker.label + " type=" + hosting.type->name +
                                  " shard=" + std::to_string(key.second));
+      context_.dispatch->fail_relays(worker_key(session), key.first, ShardId{key.second},
+                                     "the shard moved on while the worker had the message");
       released(hosting, ShardId{key.second}, session, dropped, {});
     }
   }

@@ -47,7 +47,8 @@ ControlLoop::ControlLoop(transport::ZmqContext& context, transport::GossipSocket
       log_(log),
       readiness_(readiness),
       options_(std::move(options)),
-      renew_(std::move(renew)) {}
+      renew_(std::move(renew)),
+      unjudged_max_(options_.control.failure.pause_limit / 2) {}
 
 ControlLoop::~ControlLoop() {
   stop();

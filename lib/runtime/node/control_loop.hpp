@@ -62,14 +62,10 @@ class ControlLoop final : public DataListener {
   void on_admin(AdminCall call) override;
   void log(LogLevel level, std::string_view event, std::string text) override;
   [[nodiscard]] bool awake(Time now) const override {
-    return now - judged_.load(std::memory_order_relaxed) < kUnjudgedMax;
+    return now - judged_.load(std::memory_order_relaxed) < unjudged_max_;
   }
 
  private:
-  // Half of the pause that costs a node its place, so that no such pause is missed; many times the
-  // interval between two looks.
-  static constexpr Duration kUnjudgedMax = failure::Config{}.pause_limit / 2;
-
   struct FromNode {
     NodeKey from;
     ControlMessage message;
@@ -151,9 +147,12 @@ class ControlLoop final : public DataListener {
   bool placement_reported_ = false;
 
   std::mutex mutex_;
-  std::vector<Input> inputs_;         // guarded by mutex_
-  std::size_t admin_waiting_ = 0;     // of them; guarded by mutex_
-  std::set<NodeKey> traffic_;         // guarded by mutex_
+  std::vector<Input> inputs_;      // guarded by mutex_
+  std::size_t admin_waiting_ = 0;  // of them; guarded by mutex_
+  std::set<NodeKey> traffic_;      // guarded by mutex_
+  // Half of the pause that costs a node its place, so that no such pause is missed; many times the
+  // interval between two looks.
+  const Duration unjudged_max_;
   std::atomic<Time> judged_{kNever};  // the last look at the clock; never: there is no loop
   std::atomic<bool> stopping_{false};
   std::atomic<bool> was_member_{false};

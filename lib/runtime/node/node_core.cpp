@@ -106,7 +106,11 @@ Status NodeCore::open() {
   control.control.digest_interval = options_.gossip_interval;
   control.control.stable_after = options_.stable_after;
   control.control.handoff_timeout = options_.handoff_timeout + std::chrono::seconds(2);
-  control.control.failure.acceptable_pause = options_.failure_timeout;
+  failure::Config& failure = control.control.failure;
+  failure.acceptable_pause = options_.failure_timeout;
+  // Not later than the others may remove a node that stands still.
+  failure.pause_limit =
+      std::min<Duration>(failure.pause_limit, options_.failure_timeout + options_.stable_after);
   control.death_proof = options_.death_proof;
   control.may_bootstrap = options_.seeds.empty() || options_.seeds.front() == info_.front;
   for (const std::string& seed : options_.seeds) {

@@ -102,6 +102,32 @@ TEST_F(DataPlaneTest, ACallbackDoesNotOvertakeWhatIsStillHeld) {
   EXPECT_EQ(notes, (std::vector<std::string>{"held before", "from the callback"}));
 }
 
+// Its handler still runs when the shard has moved on without what it does.
+TEST_F(DataPlaneTest, WhatAnEntityThatWasLeftBehindAnswersDoesNotCount) {
+  LateExecutor executor;
+  TestNode node(1, {}, &executor);
+  pass(node, [&] {
+    node.host("echo");
+    node.own("echo");
+  });
+  Outcome running;
+  Outcome waiting;
+  pass(node, [&] {
+    node.ask({"echo", "id", "say", "x"}, 60s, running);
+    node.ask({"echo", "id", "say", "x"}, 60s, waiting);
+    node.plane->dispatch().on_region_command(
+        key_of(9),
+        BeginHandoff{{"echo", shard_of("id", kShards)}, TestNode::generation(2), key_of(2)});
+  });
+  later(node.plane->config().handoff_timeout);
+  pass(node);
+  EXPECT_EQ(running.error, Errc::unknown_outcome);
+  pass(node, [&] { executor.run(); });
+  EXPECT_EQ(running.times, 1);
+  EXPECT_EQ(waiting.error, Errc::stale_owner);
+  EXPECT_EQ(waiting.times, 1);
+}
+
 TEST_F(DataPlaneTest, AskOverALink) {
   connect();
   b_owns();

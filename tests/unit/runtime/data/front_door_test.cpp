@@ -163,6 +163,38 @@ TEST_F(FrontDoorTest, AnOlderSessionThatEndsTakesNoMarksAlong) {
   EXPECT_EQ(node_.plane->status().counters["stale_messages"], 1U);
 }
 
+TEST_F(FrontDoorTest, TheLastSessionOfASenderTakesItsMarksAlong) {
+  const auto on = [&](std::uint32_t connection, const auto& envelope) {
+    std::string bytes;
+    wire::encode(bytes, envelope);
+    pass(node_, [&] { node_.plane->front().on_frame(connection, false, bytes); });
+  };
+  const auto leave = [&](std::uint32_t connection) {
+    std::string bytes;
+    wire::encode_empty(bytes, wire::Kind::goodbye);
+    pass(node_, [&] { node_.plane->front().on_frame(connection, false, bytes); });
+  };
+  wire::Hello hello;
+  hello.sender = 5;
+  hello.wants_table = true;
+  on(1, hello);
+  on(2, hello);
+  leave(2);
+  wire::Message tell;
+  tell.kind = wire::Kind::tell;
+  tell.flags = wire::kFlagGreeted;
+  tell.type = "echo";
+  tell.id = "id";
+  tell.method = "say";
+  tell.generation = TestNode::generation(2);
+  on(1, tell);
+  leave(1);
+  on(3, hello);
+  tell.generation = TestNode::generation(1);
+  on(3, tell);
+  EXPECT_EQ(node_.plane->status().counters["stale_messages"], 0U);
+}
+
 // Replies of any size: no frame is longer than a client takes.
 TEST_F(FrontDoorTest, FramesKeepTheirLimit) {
   greet();

@@ -146,6 +146,63 @@ TEST_F(WorkerTest, AnotherLifeWaitsUntilTheOlderOneIsGivenBack) {
   EXPECT_EQ(again.payload, "done");
 }
 
+// What waited for a worker that left was handled by a later one, when the shard was another node's.
+TEST_F(WorkerTest, WhatWaitsForAWorkerGoesWithTheShard) {
+  attach(0);
+  Outcome outcome;
+  ask(outcome, 10s);
+  std::string bytes;
+  wire::encode_empty(bytes, wire::Kind::goodbye);
+  frame(bytes);
+  EXPECT_EQ(outcome.times, 0);
+  pass(node_, [&] { node_.owner("job", kNoNode, 2); });
+  EXPECT_EQ(outcome.error, Errc::no_such_type);
+  wire::Hello hello;
+  hello.role = wire::Role::worker;
+  hello.sender = 78;
+  hello.types = {{"job", kShards}};
+  hello.credit = {100, 1U << 20};
+  bytes.clear();
+  wire::encode(bytes, hello);
+  frame(bytes);
+  EXPECT_TRUE(received().of(wire::Kind::ask).empty());
+}
+
+TEST_F(WorkerTest, WhatItAnswersAfterAForcedStopDoesNotCount) {
+  attach();
+  Outcome outcome;
+  ask(outcome, 60s);
+  const Envelopes got = received();
+  const ShardName shard{"job", shard_of("id", kShards)};
+  pass(node_, [&] {
+    node_.plane->dispatch().on_region_command(
+        key_of(9), BeginHandoff{shard, TestNode::generation(2), key_of(2)});
+  });
+  later(node_.plane->config().handoff_timeout);
+  pass(node_);
+  EXPECT_EQ(outcome.error, Errc::unknown_outcome);
+  answer(got.of(wire::Kind::ask)[0], "late");
+  EXPECT_EQ(outcome.times, 1);
+}
+
+// Nobody else ever heard of its type: it counted as hosted for ever, and the node as not ready.
+TEST_F(WorkerTest, ATypeThatCameAndWentAtOnceIsNoType) {
+  wire::Hello hello;
+  hello.role = wire::Role::worker;
+  hello.sender = 78;
+  hello.types = {{"job", kShards}};
+  std::string bytes;
+  wire::encode(bytes, hello);
+  wire::encode_empty(bytes, wire::Kind::goodbye);
+  frame(bytes);
+  EXPECT_EQ(node_.plane->status().unsettled, "");
+  Outcome outcome;
+  ask(outcome, 60s);
+  later(node_.plane->config().unknown_type_wait + 200ms);
+  pass(node_);
+  EXPECT_EQ(outcome.error, Errc::no_such_type);
+}
+
 // The ask and its relay have one deadline; their slots were once freed twice when both expired.
 TEST_F(WorkerTest, TimeoutOfARelayedAskEndsBothOnce) {
   attach();
