@@ -322,9 +322,15 @@ void Links::on_envelope(Link& link, const wire::Envelope& envelope) {
                                  " text=" + reject.text);
       link.next_hello =
           context_.now + std::max<Duration>(milliseconds(reject.retry_after_ms), kHelloRetry);
+      const NodeKey node = link.node.key;
       // Nobody will answer for this incarnation any more.
-      const bool other = reject.code == static_cast<std::uint16_t>(Errc::stale_incarnation);
-      if (other) context_.listener->on_link_lost(link.node.key);
+      if (reject.code == static_cast<std::uint16_t>(Errc::no_such_node)) {
+        context_.listener->on_link_lost(node);
+      }
+      // Or we are what is over: whoever joins in vain has to know, and this refusal is all it gets.
+      if (reject.code == static_cast<std::uint16_t>(Errc::stale_incarnation)) {
+        context_.listener->on_control(node, JoinRefused{reject.code, reject.text});
+      }
       return;
     }
     default:

@@ -154,7 +154,7 @@ void PeerDoor::on_hello(std::uint32_t connection, const wire::Envelope& envelope
   }
   if (hello.to != kNoNode && hello.to != context_.self()) {
     // The greeter's session with this incarnation must not end for it.
-    return refuse(connection, Errc::stale_incarnation, "another incarnation has this address now",
+    return refuse(connection, Errc::no_such_node, "another incarnation has this address now",
                   kRetryMs);
   }
   if (std::string text = objection(hello.node); !text.empty()) {

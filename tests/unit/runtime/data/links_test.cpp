@@ -43,6 +43,17 @@ TEST_F(LinksTest, WhoeverAsksGetsAWayBack) {
   EXPECT_EQ(outcome.error, Errc::ok);
 }
 
+// A node that was removed while it joined greeted in vain for ever, and never heard why.
+TEST_F(LinksTest, WhoIsRefusedAsOverHearsThatItsJoinIs) {
+  pass(b_, [&] { b_.plane->bury(key_of(1)); });
+  pass(a_, [&] { a_.plane->links().on_connected(key_of(2)); });
+  exchange();
+  ASSERT_EQ(a_.listener.control.size(), 1U);
+  const auto* refused = std::get_if<JoinRefused>(a_.listener.control.data());
+  ASSERT_NE(refused, nullptr);
+  EXPECT_EQ(static_cast<Errc>(refused->code), Errc::stale_incarnation);
+}
+
 // Its ask came through another node, ahead of the news that it joined.
 TEST_F(LinksTest, AReplyWaitsForANodeThatJustJoined) {
   const auto answer = [&] {
