@@ -139,6 +139,11 @@ def test_no_such_node_names_it(node):
     assert done.returncode == 1 and "zzz" in done.stderr and "$node" not in done.stderr
 
 
+def test_a_type_that_nobody_hosts_is_named_before_a_short_deadline(node):
+    done = ctl("--timeout", "1s", "ask", "nosuch", "x", "get", node=node)
+    assert done.returncode == 1 and "no_such_type" in done.stderr, done.stderr
+
+
 def test_a_word_that_is_no_command_is_named(node):
     done = ctl("frobnicate", node=node)
     assert done.returncode == 2 and "'frobnicate' is none" in done.stderr, done.stderr

@@ -222,6 +222,43 @@ def test_the_example_serves_and_ends_in_order(node):
         assert process.wait(20) == 0
 
 
+def test_a_worker_from_a_shell_says_that_it_serves_and_ends_on_sigterm(node, tmp_path):
+    (tmp_path / "shop.py").write_text("import shardbus\n"
+                                      "@shardbus.host('shop', shards=4)\n"
+                                      "class Shop:\n"
+                                      "    def __init__(self, ctx): pass\n"
+                                      "    def open(self): return True\n")
+    env = environment() | {"PYTHONPATH": str(SOURCE / "bindings/python")}
+    process = subprocess.Popen([sys.executable, "-m", "shardbus", "--connect", node.address,
+                                "worker", "shop:Shop"], cwd=tmp_path, env=env, text=True,
+                               stderr=subprocess.PIPE)
+    try:
+        assert "serving shop" in read_line(process.stderr, "worker")
+        with shardbus.connect(node.address) as bus:
+            assert bus.entity("shop", "x").ask("open") is True
+        process.terminate()
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def test_a_type_that_the_node_itself_hosts_is_refused_to_a_worker(node):
+    @shardbus.host("counter", shards=256)
+    class Mine:
+        pass
+
+    with pytest.raises(shardbus.ConfigMismatch, match="the node itself hosts the type counter"):
+        shardbus.Worker(node.address, [Mine]).start()
+
+
+def test_what_is_too_large_to_tell_is_refused_at_once(node):
+    with shardbus.connect(node.address) as bus:
+        with pytest.raises(shardbus.TooLarge):
+            bus.entity("kv", "big").tell("set", b"x" * 2_000_000)
+
+
 def test_threads_share_a_client(node):
     with shardbus.connect(node.address) as bus:
         def add():

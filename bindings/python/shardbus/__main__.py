@@ -29,7 +29,7 @@ def arguments() -> argparse.ArgumentParser:
         command.add_argument("method")
         command.add_argument("payload", nargs="?", default="null", help="JSON (default null)")
     commands.choices["ask"].add_argument("--timeout", type=float, default=5.0)
-    worker = commands.add_parser("worker", help="run entity classes until Ctrl-C")
+    worker = commands.add_parser("worker", help="run entity classes until Ctrl-C or SIGTERM")
     worker.add_argument("classes", nargs="+", metavar="MODULE:CLASS")
     worker.add_argument("--threads", type=int, default=4)
     return parser

@@ -48,8 +48,11 @@ def _checked(what: str, text: str, least: int, most: int) -> str:
 def make_call(type_name: str, entity_id: bytes, method: str, value: Any,
               operation: Optional[EntityId], **rest: Any) -> Call:
     headers = None if operation is None else {"op": operation}
+    payload = wire.pack(value)
+    if len(payload) > wire.PAYLOAD_BYTES:
+        raise TooLarge(f"payload of {len(payload)} bytes, limit {wire.PAYLOAD_BYTES}")
     return Call(type_name, entity_id, _checked("method", method, 0, wire.METHOD_BYTES),
-                wire.pack(value), headers=headers, **rest)
+                payload, headers=headers, **rest)
 
 
 class Caller:

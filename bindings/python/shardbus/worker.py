@@ -10,6 +10,7 @@ import collections
 import concurrent.futures
 import inspect
 import logging
+import signal
 import threading
 import time
 from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Union
@@ -32,6 +33,10 @@ RESERVED = frozenset({"save", "load"})
 class HostedType(NamedTuple):
     name: str
     shard_count: int
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def host(name: str, shards: int = 256) -> Callable[[type], type]:
@@ -321,15 +326,20 @@ class Worker(Caller, Handler):
         self._pool.shutdown(wait=False)
 
     def run(self, timeout: float = 5.0) -> None:
-        """Runs until Ctrl-C."""
-        self.start(timeout)
+        """Runs until Ctrl-C or SIGTERM. Only the main thread hears of these."""
+        hears = threading.current_thread() is threading.main_thread()
+        before = signal.signal(signal.SIGTERM, _interrupt) if hears else None
         try:
+            self.start(timeout)
+            LOG.info("serving %s", ", ".join(self._classes))
             while self.link.is_alive():
                 self.link.join(1.0)
         except KeyboardInterrupt:
             pass
         finally:
             self.stop()
+            if hears:
+                signal.signal(signal.SIGTERM, before)
 
     async def serve(self, timeout: float = 5.0) -> None:
         """`run` for asyncio; cancel it to stop."""

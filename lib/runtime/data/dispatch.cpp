@@ -144,7 +144,12 @@ Errc Dispatch::ends_in(const Type& type, const Shard& shard) const {
 Errc Dispatch::hold(std::deque<HeldMessage>& queue, const wire::Message& message,
                     std::uint64_t slot, Time deadline, Errc ends_in) {
   const DataConfig& config = context_.config;
-  const Duration wait = ends_in == Errc::no_such_type ? config.unknown_type_wait : config.held_wait;
+  Duration wait = config.held_wait;
+  if (ends_in == Errc::no_such_type) {
+    wait = config.unknown_type_wait;
+    // So that whoever asks hears why before its own deadline, which says nothing.
+    if (deadline != kNever) wait = std::min(wait, (deadline - context_.now) * 3 / 4);
+  }
   HeldMessage held{{}, slot, deadline, std::min(deadline, context_.now + wait), ends_in};
   wire::encode(held.envelope, message);
   return hold_bytes(queue, std::move(held));

@@ -323,7 +323,8 @@ void Hosts::drop(Type& type, ShardId shard) {
   leave_behind(std::move(left));
   const Errc code = has(type) ? Errc::stale_owner : Errc::no_such_type;
   for (const core::Parked& parked : unstarted) {
-    context_.dispatch->refuse(parked.asker, parked.slot, code, "the shard moved on");
+    context_.dispatch->refuse(parked.asker, parked.slot, code,
+                              has(type) ? "the shard moved on" : "nobody here hosts it any more");
   }
 }
 

@@ -27,6 +27,9 @@ std::string Hosts::mismatch(const std::vector<HostedType>& types) const {
              std::to_string(wire::kTypesMax) + " types or " + std::to_string(wire::kShardsMax) +
              " shards";
     }
+    if (type != nullptr && type->index < hostings_.size() && hostings_[type->index].local) {
+      return "the node itself hosts the type " + offered.name + ", and would run all its entities";
+    }
     if (type == nullptr || type->shard_count == offered.shard_count) continue;
     std::string text = "type " + offered.name + " has " + std::to_string(type->shard_count) +
                        " shards in this cluster, the worker offers " +
