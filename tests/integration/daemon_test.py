@@ -1,9 +1,11 @@
 """shardbusd as a process: configuration, start, signals, exit codes (README of bin, H113, H145)."""
 
+import contextlib
 import json
 import os
 import resource
 import signal
+import socket
 import time
 
 import pytest
@@ -112,13 +114,22 @@ def test_a_port_in_use_is_one_line_and_code_3():
         assert address in one_error(run_daemon("--listen", address), 3)
 
 
+def port_before_one_in_use(taken, offset):
+    """Binds `taken`, and gives the port that lies `offset` before it, which is free."""
+    while True:
+        port = free_port()
+        with contextlib.suppress(OSError):
+            taken.bind(("127.0.0.1", port + offset))
+            taken.listen()
+            return port
+
+
 @pytest.mark.parametrize("offset, option", [(1, "peer_listen"), (2, "gossip_listen")])
 def test_a_port_in_use_that_nobody_wrote_down_says_where_it_comes_from(offset, option):
-    with Daemon("--name", "first") as first:
-        first.ready()
-        front = int(first.address.rsplit(":", 1)[1])
+    with socket.socket() as taken:
+        port = port_before_one_in_use(taken, offset)
         more = [] if offset == 1 else ["--peer-listen", f"tcp://127.0.0.1:{free_port()}"]
-        done = run_daemon("--listen", f"tcp://127.0.0.1:{front - offset}", *more)
+        done = run_daemon("--listen", f"tcp://127.0.0.1:{port}", *more)
         assert f"`{option}` sets another one" in one_error(done, 3)
 
 
