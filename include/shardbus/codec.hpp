@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <typeinfo>
 
 #include "shardbus/status.hpp"
 
@@ -71,6 +72,8 @@ Result<T> unpack(std::string_view payload) {
       handle.get().convert(value);
     }
     return value;
+  } catch (const std::bad_cast&) {  // what msgpack says is only that
+    return Status(Errc::decode_failed, "a value of the payload is not of its message's type");
   } catch (const std::exception& error) {
     return Status(Errc::decode_failed, error.what());
   }

@@ -130,9 +130,7 @@ template <class T, class M>
 void decode_and_call(T& entity, Delivery& delivery) {
   const Result<M> message = unpack<M>(delivery.payload);
   if (!message) {
-    (void)delivery.port.fail(Errc::decode_failed,
-                             "the payload of \"" + std::string(delivery.method) +
-                                 "\" does not fit its message: " + message.error().text());
+    (void)delivery.port.fail(Errc::decode_failed, message.error().text());
     return;
   }
   call_handler(entity, *message, delivery);

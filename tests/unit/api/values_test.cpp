@@ -1,6 +1,9 @@
 // Public values without a node: Status, Result, and payloads.
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 #include <shardbus/codec.hpp>
 #include <shardbus/status.hpp>
 
@@ -44,6 +47,13 @@ TEST(CodecTest, AStructWithoutFieldsIsAnEmptyMap) {
   EXPECT_TRUE(unpack<Nothing>(pack(Amount{3})).has_value());  // keys that it does not know
   EXPECT_EQ(unpack<Nothing>("\x01").error().code(), Errc::decode_failed);
   EXPECT_EQ(unpack<Amount>(pack(Amount{3}))->amount, 3);
+}
+
+TEST(CodecTest, AValueOfAnotherTypeIsSaidInWords) {
+  const auto wrong = unpack<Amount>(pack(std::map<std::string, std::string>{{"amount", "three"}}));
+  ASSERT_FALSE(wrong.has_value());
+  EXPECT_EQ(wrong.error().code(), Errc::decode_failed);
+  EXPECT_EQ(wrong.error().text(), "a value of the payload is not of its message's type");
 }
 
 }  // namespace
