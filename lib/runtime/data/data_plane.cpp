@@ -140,6 +140,8 @@ DataStatus DataPlane::status() {
   status.counters["link_waiting"] = links_.waiting();
   status.counters["link_waiting_limit"] = 2 * std::uint64_t{config.peer_credit} * links_.size();
   status.counters["link_waiting_streams"] = links_.waiting_streams();
+  status.counters["early_replies"] = dispatch_.early_replies();
+  status.counters["early_replies_limit"] = EarlyReplies::kNumberMax;
   status.counters["link_stream_bytes"] = links_.stream_bytes();
   status.counters["link_stream_bytes_limit"] = config.buffered_bytes * links_.size();
   status.counters["sessions"] = front_.size();

@@ -539,7 +539,7 @@ void Dispatch::tick() {
 Time Dispatch::next_deadline() {
   Time next = std::min(asks_.next_deadline(context_.now), next_fence_check_);
   if (!departing_.empty()) next = std::min(next, context_.now + kDepartureCheck);
-  if (held_total_ > 0 || !early_replies_.empty())
+  if (held_total_ > 0 || early_replies_.size() > 0)
     next = std::min(next, std::max(next_sweep_, context_.now));
   return next;
 }

@@ -145,6 +145,7 @@ class Dispatch {
   [[nodiscard]] std::size_t pending() const { return asks_.size(); }
   [[nodiscard]] std::size_t held() const { return held_total_; }
   [[nodiscard]] std::size_t held_bytes() const { return held_bytes_; }
+  [[nodiscard]] std::size_t early_replies() const { return early_replies_.size(); }
   [[nodiscard]] std::size_t owned() const;
   // Sums over all shards of what had no effect.
   void add_counters(std::map<std::string, std::uint64_t>& counters) const;

@@ -30,10 +30,10 @@ class EarlyReplies {
   std::size_t expire(Time now) {
     return take_if([now](const Held& held) { return held.until <= now; }).size();
   }
-  [[nodiscard]] bool empty() const { return held_.empty(); }
+  [[nodiscard]] std::size_t size() const { return held_.size(); }
+  static constexpr std::size_t kNumberMax = 4096;
 
  private:
-  static constexpr std::size_t kNumberMax = 4096;
   static constexpr std::size_t kBytesMax = std::size_t{4} << 20;
   static constexpr Duration kPatience = std::chrono::seconds(2);
   struct Held {

@@ -61,6 +61,7 @@ TEST_F(LinksTest, AReplyWaitsForANodeThatJustJoined) {
   };
   answer();
   EXPECT_EQ(b_.plane->status().counters["late_answers"], 0U);
+  EXPECT_EQ(b_.plane->status().counters["early_replies"], 1U);
   pass(b_, [&] { b_.plane->connect(info_of(7)); });
   EXPECT_EQ(b_.plane->links().waiting_streams(), 1U);
   // Nobody waits for ever, nor for the dead.
