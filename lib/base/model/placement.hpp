@@ -22,6 +22,8 @@ struct PlacementSnapshot {
   std::vector<PlacementNode> nodes;  // that may own shards of it, oldest first
   std::vector<NodeKey> owners;  // by shard; a moving shard counts for its next owner; 0: unowned
   std::vector<bool> fixed;      // by shard: may not be moved or placed now
+  std::vector<bool> resting;    // by shard: moved lately, so not moved again for balance alone
+  std::vector<NodeKey> pins;    // by shard: where an operator wants it; 0: wherever
   std::size_t move_limit = 0;   // at most so many moves of owned shards
   bool rebalance = true;        // false: only place the unowned and move off nodes not in `nodes`
 };

@@ -113,6 +113,8 @@ PlacementSnapshot Coordinator::snapshot(const std::string& name, const Type& typ
     const Peer* owner = find(target);
     const bool unclear = owner != nullptr && !owner->dead && !(owner->reachable && owner->heard);
     view.fixed.push_back(busy || shard.held || unclear || alive(shard.former));
+    view.resting.push_back(false);
+    view.pins.push_back(kNoNode);
   }
   // The totals count this type too; what is left are the others.
   for (PlacementNode& node : view.nodes) {
