@@ -18,6 +18,7 @@
 #include <system_error>
 
 #include "ctl/render.hpp"
+#include "demo/readings.hpp"
 #include "demo/workload.hpp"
 
 namespace shardbus_demo {
@@ -41,16 +42,6 @@ struct Arguments {
 const Kind kCounter{"counter", "add", "get"};
 const Kind kAccount{"account", "deposit", "balance"};
 const Kind kCart{"cart", "add", "get"};
-
-struct WhereRequest {
-  std::string type;
-  std::vector<char> id;  // packed as bin
-  MSGPACK_DEFINE_MAP(type, id)
-};
-struct WhereReply {
-  std::optional<std::string> owner;
-  MSGPACK_DEFINE_MAP(owner)
-};
 
 double in_ms(steady_clock::duration duration) {
   return std::chrono::duration<double, std::milli>(duration).count();
@@ -85,47 +76,6 @@ std::vector<shardbus::Client> connect(const Arguments& arguments) {
     clients.push_back(shardbus::Client::connect(options).value());
   }
   return clients;
-}
-
-std::vector<std::string> owners(const shardbus::Client& client,
-                                const std::vector<Entity>& entities) {
-  std::vector<std::string> names;
-  for (const Entity& entity : entities) {
-    const WhereRequest request{entity.kind->type, {entity.id.begin(), entity.id.end()}};
-    names.push_back(client.entity("$node", "")
-                        .ask<WhereReply>("where", request, kAskTimeout)
-                        .value()
-                        .owner.value_or(""));
-  }
-  return names;
-}
-
-// Asks every entity through every broker. On each way in an ask follows all tells that went there,
-// so the highest answer has them all.
-std::vector<std::uint64_t> read_all(const std::vector<shardbus::Client>& clients,
-                                    const std::vector<Entity>& entities) {
-  std::vector<std::uint64_t> values;
-  for (const Entity& entity : entities) {
-    std::uint64_t value = 0;
-    for (const shardbus::Client& client : clients) {
-      const auto reply = client.entity(entity.kind->type, entity.id)
-                             .ask<std::uint64_t>(entity.kind->get, msgpack::type::nil_t());
-      value = std::max(value, reply.value());
-    }
-    values.push_back(value);
-  }
-  return values;
-}
-
-// The entities whose counter is wrong, one line each.
-std::vector<std::string> wrong_counters(const std::vector<Entity>& entities, const Death& death,
-                                        const std::vector<std::uint64_t>& values) {
-  std::vector<std::string> lines;
-  for (std::size_t i = 0; i < entities.size(); ++i) {
-    const std::string wrong = what_is_wrong(entities[i], death, values[i]);
-    if (!wrong.empty()) lines.push_back(entities[i].id + " of " + entities[i].owner + ": " + wrong);
-  }
-  return lines;
 }
 
 class Progress {

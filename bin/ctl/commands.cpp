@@ -7,16 +7,18 @@
 #include <thread>
 
 #include "common/duration.hpp"
+#include "ctl/operate.hpp"
 #include "ctl/render.hpp"
 
 namespace shardbusctl {
-namespace {
 
 CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& help) {
   CLI::App* command = app.add_subcommand(name, help);
   command->fallthrough();  // Global flags may follow the command.
   return *command;
 }
+
+namespace {
 
 // Keeps arguments alive as long as the callback that uses them.
 template <class Arguments, class Run>
@@ -291,6 +293,7 @@ void add_commands(CLI::App& app, const Globals& globals) {
   add_ask(app, globals);
   add_down(app, globals);
   add_wait(app, globals);
+  add_operate(app, globals);
 }
 
 }  // namespace shardbusctl

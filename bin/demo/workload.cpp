@@ -203,6 +203,8 @@ void Workload::note_end(const Slot& slot, const ReplyView& reply, steady_clock::
     if (after_death && !std::exchange(entity.answered_again, true)) {
       --unanswered_;
       report_.all_answered = now - death_.sent;
+      const bool first = report_.first_answered == steady_clock::duration::zero();
+      if (first && entity.owner == death_.node) report_.first_answered = now - death_.sent;
     }
   } else if (shardbus::error_info(reply.error).may_have_happened) {
     ++entity.unknown;

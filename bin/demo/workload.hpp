@@ -36,7 +36,8 @@ struct Report {
   std::map<std::string, Ending> in_flight;  // at SIGKILL; "reply" or the error's name
   std::map<std::string, Ending> later;      // sent after SIGKILL; errors only
   steady_clock::duration longest_silence{};
-  steady_clock::duration all_answered{};  // since SIGKILL
+  steady_clock::duration first_answered{};  // since SIGKILL, an entity of the dead broker
+  steady_clock::duration all_answered{};    // since SIGKILL
   std::size_t never_answered = 0;
   steady_clock::duration wall{};
 };

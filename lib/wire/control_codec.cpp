@@ -224,44 +224,95 @@ Errc read(const Envelope& in, TablePull& out) {
   return from.error();
 }
 
+void read_node_name(Cursor& in, std::string& out) {
+  read_string(in, kNodeNameBytesMax, out);
+  if (in.ok() && !is_node_name(out)) in.fail();
+}
+
+void write_names(Writer& out, const std::vector<std::string>& names) {
+  out.array(names.size());
+  for (const std::string& name : names) out.str(name);
+}
+
+void read_names(Cursor& in, std::vector<std::string>& out) {
+  read_list(in, kOrderedNodesMax, out, [&](std::string& name) { read_node_name(in, name); });
+}
+
+void write_orders(Writer& out, const Orders& orders) {
+  out.array(4);
+  write_names(out, orders.cordoned);
+  write_names(out, orders.draining);
+  out.boolean(orders.suspended);
+  out.array(orders.pins.size());
+  for (const Pin& pin : orders.pins) {
+    out.array(3);
+    write_shard(out, pin.shard);
+    out.str(pin.node);
+  }
+}
+
+void read_orders(Cursor& in, Orders& out) {
+  read_array(in, 4, [&] {
+    read_names(in, out.cordoned);
+    read_names(in, out.draining);
+    out.suspended = in.boolean();
+    read_list(in, kPinsMax, out.pins, [&](Pin& pin) {
+      read_array(in, 3, [&] {
+        read_shard(in, pin.shard);
+        read_node_name(in, pin.node);
+      });
+    });
+  });
+}
+
 void write(Writer& out, const TablePart& m) {
-  out.envelope(Kind::table_part, 3);
+  out.envelope(Kind::table_part, 4);
   write_table(out, m.table);
+  write_orders(out, m.table.orders);
 }
 
 Errc read(const Envelope& in, TablePart& out) {
-  Cursor from = body_of(in, 3);
+  Cursor from = body_of(in, 4);
   read_table(from, out.table);
+  read_orders(from, out.table.orders);
   return from.error();
 }
 
 void write(Writer& out, const TableDelta& m) {
-  out.envelope(Kind::table_delta, 3);
+  out.envelope(Kind::table_delta, 4);
   write_version(out, m.from);
   write_version(out, m.to);
   out.array(m.changes.size());
   for (const TableChange& change : m.changes) {
-    out.array(5);
+    out.array(7);
     write_shard(out, change.shard);
     out.uint(change.shard_count);
     write_key(out, change.entry.owner);
     write_generation(out, change.entry.generation);
+    out.uint(static_cast<std::uint64_t>(change.cause));
+    out.str(change.actor);
   }
+  if (!m.new_orders) return out.nil();
+  write_orders(out, m.orders);
 }
 
 Errc read(const Envelope& in, TableDelta& out) {
-  Cursor from = body_of(in, 3);
+  Cursor from = body_of(in, 4);
   read_version(from, out.from);
   read_version(from, out.to);
   read_list(from, kFrameBytesMax, out.changes, [&](TableChange& change) {
-    read_array(from, 5, [&] {
+    read_array(from, 7, [&] {
       read_shard(from, change.shard);
       change.shard_count = read_shard_count(from);
       change.entry.owner = read_key(from);
       change.entry.generation = read_generation(from);
       check_shard(from, change.shard.shard, change.shard_count);
+      change.cause = static_cast<Cause>(from.uint(static_cast<std::uint64_t>(Cause::unhosted)));
+      read_string(from, kActorBytesMax, change.actor);
     });
   });
+  out.new_orders = !from.take_nil();
+  if (out.new_orders) read_orders(from, out.orders);
   return from.error();
 }
 

@@ -4,8 +4,6 @@
 #include "wire/text.hpp"
 
 namespace shardbus::wire {
-namespace {
-
 bool is_node_name(std::string_view name) {
   static constexpr std::string_view kMarks = "._:-";
   const auto allowed = [](char c) {
@@ -14,6 +12,8 @@ bool is_node_name(std::string_view name) {
   };
   return !name.empty() && std::all_of(name.begin(), name.end(), allowed);
 }
+
+namespace {
 
 void write_entry(Writer& out, const TableEntry& entry, const KeyList& keys) {
   if (entry == TableEntry{}) return out.nil();

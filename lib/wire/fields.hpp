@@ -68,6 +68,7 @@ constexpr std::size_t correlation_bytes_max(const Correlation& correlation) {
 void write_correlation(Writer& out, const Correlation& correlation);
 Correlation read_correlation(Cursor& in);
 
+bool is_node_name(std::string_view name);
 void write_node(Writer& out, const NodeInfo& node);
 void read_node(Cursor& in, NodeInfo& out);
 void write_nodes(Writer& out, const std::vector<NodeInfo>& nodes);

@@ -25,6 +25,10 @@ inline constexpr std::uint32_t kHopsMax = 8;  // a fault counter, not a rule of 
 inline constexpr std::uint32_t kMembersMax = 1024;
 inline constexpr std::uint32_t kTypesMax = 256;
 inline constexpr std::uint32_t kShardsMax = 73728;  // of all types: their table fits one frame
+// Orders of operators travel with the table, in the room that peer frames have beyond others.
+inline constexpr std::uint32_t kPinsMax = 256;
+inline constexpr std::uint32_t kOrderedNodesMax = 128;  // cordoned, and as many drained
+inline constexpr std::uint32_t kActorBytesMax = 64;
 inline constexpr std::uint32_t kShardCountMax = 65536;
 inline constexpr std::uint32_t kImplicitAsksMax = 64;  // in flight without HELLO
 inline constexpr std::uint32_t kSilentPingsMax = 4;    // silent ping intervals that end a session

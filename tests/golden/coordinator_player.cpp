@@ -17,12 +17,16 @@ ShardName shard(const std::string& text) {
 // decide term= | stop | tick
 // report N cart:0=owner@2/1/3 cart:1=sending@2/1/4>3   (the state of each shard, type size 2)
 // answer owned|frozen cart:0 2/1/3 N
+// order cordon|drain|uncordon n2 | suspend | resume | move cart:0 n2 | pin cart:0 n2 | unpin cart:0
+// order apply PLAN by=NAME
+// plan                            (prints it; its id is known only then)
 class CoordinatorPlayer final : public Player {
  public:
   CoordinatorPlayer() : coordinator_(config()) {}
 
   std::string play(const std::string& text) override {
     const Command command(text);
+    if (command.verb == "plan") return plan(command.now);
     std::string out = lines_of(coordinator_.step(command.now, input(command)));
     if (command.verb == "tick") return out;
     return out + lines_of(coordinator_.step(command.now, coordinator::Tick{}));
@@ -44,6 +48,7 @@ class CoordinatorPlayer final : public Player {
     if (command.verb == "stop") return coordinator::Stop{};
     if (command.verb == "tick") return coordinator::Tick{};
     if (command.verb == "report") return report(command);
+    if (command.verb == "order") return order(command);
     if (command.verb == "answer") {
       const std::string& kind = command.words.at(0);
       RegionAnswer answer;
@@ -67,6 +72,7 @@ class CoordinatorPlayer final : public Player {
       const auto fields = split(part, ':');
       coordinator::Peer peer;
       peer.key = node(fields[0]);
+      peer.name = "n" + fields[0];
       const std::string mark = fields.size() > 1 ? fields[1] : "";
       peer.dead = mark == "dead";
       peer.reachable = mark != "unreachable";
@@ -76,6 +82,41 @@ class CoordinatorPlayer final : public Player {
       view.peers.push_back(peer);
     }
     return view;
+  }
+
+  static coordinator::Order order(const Command& command) {
+    using coordinator::OrderKind;
+    static const std::map<std::string, OrderKind> kKinds = {
+        {"cordon", OrderKind::cordon},   {"drain", OrderKind::drain},
+        {"move", OrderKind::move},       {"uncordon", OrderKind::uncordon},
+        {"pin", OrderKind::pin},         {"unpin", OrderKind::unpin},
+        {"suspend", OrderKind::suspend}, {"resume", OrderKind::resume},
+        {"apply", OrderKind::apply}};
+    coordinator::Order order;
+    order.kind = kKinds.at(command.words.at(0));
+    for (std::size_t i = 1; i < command.words.size(); ++i) {
+      const std::string& word = command.words[i];
+      if (order.kind == OrderKind::apply) {
+        order.plan = word;
+      } else if (word.find(':') != std::string::npos) {
+        order.shard = shard(word);
+      } else {
+        order.node = word;
+      }
+    }
+    if (command.values.contains("by")) order.actor = command.values.at("by");
+    return order;
+  }
+
+  std::string plan(Time now) {
+    const coordinator::Plan plan = coordinator_.plan(now);
+    std::string out =
+        "plan " + plan.id + (plan.frozen.empty() ? "" : " frozen: " + plan.frozen) + "\n";
+    for (const coordinator::PlannedMove& move : plan.moves) {
+      out += "  " + to_text(move.shard) + " " + to_text(move.from) + " -> " + to_text(move.to) +
+             " " + to_text(move.cause) + "\n";
+    }
+    return out;
   }
 
   RegionReport report(const Command& command) {

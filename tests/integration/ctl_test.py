@@ -322,3 +322,20 @@ def test_bench_throughput_checks_itself(layout, route):
     for key in ("wall_ms", "asks_per_s", "cpu_us_per_ask", "p50_us", "p99_us", "rss_mb"):
         assert result[key] > 0, key
     assert result["p50_us"] <= result["p99_us"] <= result["max_us"] * 1.04
+
+
+def test_bench_handoff_checks_itself():
+    result = ctl_json("bench", "handoff", "--messages", "20000", "--moves", "10", "--joins", "1",
+                      "--shards", "16", "--entities", "50", "--rate", "20000")
+    assert result["messages"] >= 20000 and result["asks"] == result["replies"] > 0
+    assert (result["moves"], result["joins"], result["leaves"]) == (10, 1, 1)
+    assert result["lost"] == result["duplicates"] == result["out_of_order"] == result["errors"] == 0
+    assert result["moved_entities"] > 0
+    assert 0 < result["pause_p50_ms"] <= result["pause_p99_ms"] <= result["pause_max_ms"] * 1.04
+
+
+@pytest.mark.parametrize("kind", ["kill", "stop"])
+def test_bench_failover_checks_itself(kind):
+    result = ctl_json("bench", "failover", "--runs", "1", "--entities", "50", "--signal", kind)
+    assert result["runs"] == 1 and result["asks"] > 0 and result["max_ms"] > 0
+    assert result["unanswered"] == result["lost_acknowledged"] == 0

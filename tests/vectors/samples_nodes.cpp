@@ -105,6 +105,9 @@ void add_control_samples(Samples& samples, const AllocationTable& table) {
   samples.add("table_pull", control(TablePull{{Term{3}, a, 11}}));
   samples.add("table_pull: nothing yet", control(TablePull{}));
   samples.add("table_part", control(TablePart{table}));
+  AllocationTable ordered = table;
+  ordered.orders = {{"a"}, {"b"}, true, {{kShard, "c"}}};
+  samples.add("table_part: orders", control(TablePart{ordered}));
   samples.add("down", control(DownRequest{b}));
   samples.add("digest", control(sample_digest()));
   Digest alone;
@@ -114,6 +117,11 @@ void add_control_samples(Samples& samples, const AllocationTable& table) {
   TableDelta delta{{Term{3}, a, 12}, {Term{3}, a, 13}, {}};
   delta.changes = {{kShard, 256, {b, sample_generation(7)}}, {{"user", ShardId{0}}, 64, {}}};
   samples.add("table_delta", control(delta));
+  delta.changes.front().cause = Cause::ordered;
+  delta.changes.front().actor = "alice";
+  delta.new_orders = true;
+  delta.orders = ordered.orders;
+  samples.add("table_delta: orders", control(delta));
 }
 
 }  // namespace shardbus::test

@@ -7,6 +7,8 @@ void add_bench(CLI::App& app, const Globals& globals) {
   bench->fallthrough();
   bench->require_subcommand(1);
   add_throughput(*bench, globals);
+  add_handoff(*bench, globals);
+  add_failover(*bench, globals);
 }
 
 }  // namespace shardbusctl::bench

@@ -10,5 +10,7 @@ namespace shardbusctl::bench {
 // Each benchmark is a command below "bench".
 void add_bench(CLI::App& app, const Globals& globals);
 void add_throughput(CLI::App& bench, const Globals& globals);
+void add_handoff(CLI::App& bench, const Globals& globals);
+void add_failover(CLI::App& bench, const Globals& globals);
 
 }  // namespace shardbusctl::bench

@@ -321,6 +321,15 @@ class Internal(ShardbusError):
     may_have_happened = True
 
 
+class StalePlan(ShardbusError):
+    """The cluster has changed since the plan was made."""
+
+    code = 36
+    name = "stale_plan"
+    retry = "after_refresh"
+    may_have_happened = False
+
+
 ALL = (
     Timeout,
     UnknownOutcome,
@@ -357,4 +366,5 @@ ALL = (
     NoReply,
     BadAddress,
     Internal,
+    StalePlan,
 )

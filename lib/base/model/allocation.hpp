@@ -33,18 +33,52 @@ struct TypeTable {
   friend bool operator==(const TypeTable&, const TypeTable&) = default;
 };
 
+// Where an operator wants a shard; the node need not be there yet.
+struct Pin {
+  ShardName shard;
+  std::string node;
+  friend bool operator==(const Pin&, const Pin&) = default;
+};
+
+// What operators have ordered to last. It travels with the table, so it outlives the coordinator
+// that took the order, and names nodes by name, so it holds for their next incarnations too.
+struct Orders {
+  std::vector<std::string> cordoned;  // get no more shards; ordered
+  std::vector<std::string> draining;  // get none, and lose what they have; ordered
+  bool suspended = false;             // no moves for balance
+  std::vector<Pin> pins;              // ordered by shard
+  friend bool operator==(const Orders&, const Orders&) = default;
+};
+
 // Shard -> owner for all types. Types are ordered by name.
 struct AllocationTable {
   TableVersion version;
   std::vector<TypeTable> types;
+  Orders orders{};
   friend bool operator==(const AllocationTable&, const AllocationTable&) = default;
 };
 
-// One changed entry of the table.
+// Why an entry of the table changed.
+enum class Cause : std::uint8_t {
+  placed = 0,    // it had no owner
+  lost = 1,      // its owner died, or was removed
+  balance = 2,   // so that nodes have equal shares
+  leaving = 3,   // its owner leaves, or may not own it any more
+  drained = 4,   // an operator drains its owner
+  ordered = 5,   // an operator moved it
+  pinned = 6,    // an operator pinned it
+  undone = 7,    // a move was called off, and the old owner goes on
+  reported = 8,  // a new coordinator learned it from the owner
+  unhosted = 9,  // no node hosts its type any more
+};
+
+// One changed entry of the table. `actor`: the operator behind it; empty: the coordinator alone.
 struct TableChange {
   ShardName shard;
   std::uint32_t shard_count = 0;
   TableEntry entry;
+  Cause cause = Cause::placed;
+  std::string actor{};
   friend bool operator==(const TableChange&, const TableChange&) = default;
 };
 
@@ -54,6 +88,8 @@ struct TableDelta {
   TableVersion from;
   TableVersion to;
   std::vector<TableChange> changes;
+  bool new_orders = false;
+  Orders orders{};  // all of them, where they changed
   friend bool operator==(const TableDelta&, const TableDelta&) = default;
 };
 

@@ -21,6 +21,21 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   return fnv1a64({bytes.data(), bytes.size()}, hash);
 }
 
+std::uint64_t mix(std::uint64_t hash, const std::vector<std::string>& names) {
+  for (const std::string& name : names) hash = fnv1a64(name, mix(hash, name.size()));
+  return mix(hash, names.size());
+}
+
+std::uint64_t mix(std::uint64_t hash, const Orders& orders) {
+  hash = mix(mix(hash, orders.cordoned), orders.draining);
+  hash = mix(hash, std::uint64_t{orders.suspended});
+  for (const Pin& pin : orders.pins) {
+    hash = mix(hash, {pin.shard.type, pin.node});
+    hash = mix(hash, std::uint64_t{pin.shard.shard.value});
+  }
+  return hash;
+}
+
 }  // namespace
 
 const TypeTable* find_type(const AllocationTable& table, const std::string& name) {
@@ -47,6 +62,7 @@ void set_entry(AllocationTable& table, const TableChange& change) {
 bool apply(AllocationTable& table, const TableDelta& delta) {
   if (delta.from != table.version) return false;
   for (const TableChange& change : delta.changes) set_entry(table, change);
+  if (delta.new_orders) table.orders = delta.orders;
   table.version = delta.to;
   return true;
 }
@@ -62,7 +78,7 @@ std::uint64_t table_hash(const AllocationTable& table) {
       hash = mix(hash, entry.generation.counter);
     }
   }
-  return hash & kMaxWireInteger;
+  return mix(hash, table.orders) & kMaxWireInteger;
 }
 
 }  // namespace shardbus

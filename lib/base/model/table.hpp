@@ -18,7 +18,7 @@ void set_entry(AllocationTable& table, const TableChange& change);
 // Applies `delta` if it starts at the table's version. Returns whether it did.
 bool apply(AllocationTable& table, const TableDelta& delta);
 
-// FNV-1a over all entries, 53 bits: tells whether two tables of one version are equal.
+// FNV-1a over all entries and orders, 53 bits: tells whether two tables of one version are equal.
 std::uint64_t table_hash(const AllocationTable& table);
 
 }  // namespace shardbus

@@ -167,9 +167,24 @@ std::string to_text(const AllocationTable& table) {
 std::string to_text(const TableDelta& delta) {
   std::string out = to_text(delta.from) + "->" + to_text(delta.to);
   for (const TableChange& change : delta.changes) {
-    out += " " + to_text(change.shard) + "=" + to_text(change.entry);
+    out += " " + to_text(change.shard) + "=" + to_text(change.entry) + " " + to_text(change.cause);
+    if (!change.actor.empty()) out += " by " + change.actor;
   }
-  return out;
+  return delta.new_orders ? out + " " + to_text(delta.orders) : out;
+}
+
+const char* to_text(Cause cause) {
+  static constexpr std::array kNames = {"placed",  "lost",   "balance", "leaving",  "drained",
+                                        "ordered", "pinned", "undone",  "reported", "unhosted"};
+  return kNames.at(static_cast<std::size_t>(cause));
+}
+
+std::string to_text(const Orders& orders) {
+  std::string out = "orders";
+  for (const std::string& name : orders.cordoned) out += " cordon " + name;
+  for (const std::string& name : orders.draining) out += " drain " + name;
+  for (const Pin& pin : orders.pins) out += " pin " + to_text(pin.shard) + " " + pin.node;
+  return orders.suspended ? out + " suspended" : out;
 }
 
 std::string to_text(const ControlMessage& message) {

@@ -27,6 +27,8 @@ std::string to_text(const ShardName& shard);   // "type:shard"
 std::string to_text(const TableEntry& entry);  // "owner@generation"
 std::string to_text(const AllocationTable& table);
 std::string to_text(const TableDelta& delta);
+const char* to_text(Cause cause);
+std::string to_text(const Orders& orders);
 std::string to_text(const ControlMessage& message);
 
 }  // namespace shardbus

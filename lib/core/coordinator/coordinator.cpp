@@ -1,17 +1,25 @@
 #include "core/coordinator/coordinator.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/model/table.hpp"
 #include "base/overloaded.hpp"
 
 namespace shardbus::coordinator {
+namespace {
+
+constexpr std::size_t kMoveTimes = 64;
+
+}  // namespace
+
 std::vector<Output> Coordinator::step(Time now, const Input& input) {
   std::vector<Output> out;
   std::visit(Overloaded{[&](const Decide& i) { decide(i); }, [&](const Stop&) { stopped_ = true; },
                         [&](const View& i) { set_view(i); },
                         [&](const RegionReport& i) { note_report(i); },
                         [&](const RegionAnswer& i) { note_answer(now, i); },
+                        [&](const Order& i) { out.emplace_back(order(now, i)); },
                         [&](const Tick&) { tick(now, out); }},
              input);
   return out;
@@ -28,6 +36,7 @@ void Coordinator::decide(const Decide& input) {
   }
   term_ = input.term;
   changes_.clear();
+  orders_changed_ = false;
   start_collecting(input.known);
 }
 
@@ -92,17 +101,17 @@ void Coordinator::note_answer(Time now, const RegionAnswer& answer) {
   shard->claims.clear();  // what was reported is older than this answer
   switch (answer.kind) {
     case RegionAnswerKind::owned:
-      confirm(answer.shard, *shard, answer.node, answer.generation);
+      confirm(now, answer.shard, *shard, answer);
       return;
     case RegionAnswerKind::frozen: {
       // Undone: whoever kept the state goes on with it under a new generation.
       const NodeKey prefer = op.prefer;
       shard->op = Op{};
       if (alive(prefer)) {
-        start(now, *shard, OpKind::rehome, kNoNode, prefer, kNoNode);
-        shard->op.frozen = answer.generation;
+        start(now, *shard, OpKind::rehome, kNoNode, prefer, kNoNode, Cause::undone).frozen =
+            answer.generation;
       } else {
-        set_entry(answer.shard, *shard, TableEntry{kNoNode, answer.generation});
+        set_entry(answer.shard, *shard, TableEntry{kNoNode, answer.generation}, Cause::undone);
         // Without a known keeper, whoever was not heard may be the owner.
         shard->held = prefer == kNoNode && somebody_is_missing();
       }
@@ -111,18 +120,31 @@ void Coordinator::note_answer(Time now, const RegionAnswer& answer) {
   }
 }
 
-void Coordinator::confirm(const ShardName& name, Shard& shard, NodeKey owner,
-                          Generation generation) {
-  shard.op = Op{};
-  set_entry(name, shard, TableEntry{owner, generation});
+void Coordinator::confirm(Time now, const ShardName& name, Shard& shard,
+                          const RegionAnswer& answer) {
+  const Op op = std::exchange(shard.op, Op{});
+  if (op.kind == OpKind::handoff) {
+    shard.rests_until = now + config_.cooldown;
+    move_times_.push_back(now - op.started);
+    if (move_times_.size() > kMoveTimes) move_times_.pop_front();
+  }
+  set_entry(name, shard, TableEntry{answer.node, answer.generation}, op.cause, op.actor);
 }
 
-void Coordinator::set_entry(const ShardName& name, Shard& shard, const TableEntry& entry) {
+Duration Coordinator::usual_move() const {
+  if (move_times_.empty()) return Duration::zero();
+  std::vector<Duration> times(move_times_.begin(), move_times_.end());
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+void Coordinator::set_entry(const ShardName& name, Shard& shard, const TableEntry& entry,
+                            Cause cause, const std::string& actor) {
   shard.entry = entry;
   const auto count = static_cast<std::uint32_t>(types_.at(name.type).shards.size());
   const TableEntry* published = find_entry(table_, name);
   if (published != nullptr ? *published == entry : entry == TableEntry{}) return;
-  changes_.push_back(TableChange{name, count, entry});
+  changes_.push_back(TableChange{name, count, entry, cause, actor});
   shardbus::set_entry(table_, changes_.back());
 }
 
@@ -147,7 +169,7 @@ void Coordinator::tick(Time now, std::vector<Output>& out) {
 }
 
 void Coordinator::publish(std::vector<Output>& out) {
-  if (changes_.empty() && !new_version_) return;
+  if (changes_.empty() && !new_version_ && !orders_changed_) return;
   new_version_ = false;
   TableDelta delta;
   delta.from = table_.version;
@@ -155,6 +177,8 @@ void Coordinator::publish(std::vector<Output>& out) {
   delta.to = table_.version;
   delta.changes = std::move(changes_);
   changes_.clear();
+  delta.new_orders = std::exchange(orders_changed_, false);
+  if (delta.new_orders) delta.orders = table_.orders;
   out.emplace_back(Publish{std::move(delta)});
 }
 

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "base/model/keys.hpp"
 #include "base/model/placement.hpp"
 #include "base/time.hpp"
+#include "shardbus/status.hpp"
 
 namespace shardbus::coordinator {
 
@@ -26,6 +29,7 @@ struct Config {
   Duration unhosted_patience = std::chrono::milliseconds(500);
   std::size_t moves_min = 20;      // moves in progress: at most this many ...
   std::size_t moves_percent = 10;  // ... or this share of all shards, whichever is more
+  Duration cooldown = std::chrono::seconds(10);  // a moved shard is not moved for balance again
   Planner planner;
   // Only for the demonstration that the simulator sees it: believe any `owned`.
   bool break_answer_unchecked = false;
@@ -34,6 +38,7 @@ struct Config {
 // A node that is in the member set.
 struct Peer {
   NodeKey key;
+  std::string name;
   MemberState state = MemberState::up;
   bool reachable = true;
   bool dead = false;
@@ -53,7 +58,27 @@ struct View {
   std::vector<Peer> peers;
 };               // oldest first; who is not in it is gone
 struct Tick {};  // acts on everything that was heard
-using Input = std::variant<Decide, Stop, View, RegionReport, RegionAnswer, Tick>;
+// What an operator wants. It lasts with the table, except `move` and `apply`, which are done once:
+// a later coordinator knows nothing of what they have not moved yet.
+enum class OrderKind : std::uint8_t {
+  cordon,    // node: gets no more shards
+  drain,     // node: cordoned, and its shards go elsewhere
+  uncordon,  // node: undoes both
+  suspend,   // no moves for balance
+  resume,
+  move,   // shard to node, once
+  pin,    // shard to node, and there it stays
+  unpin,  // shard
+  apply,  // the moves of `plan`, if that still is the plan
+};
+struct Order {
+  OrderKind kind = OrderKind::resume;
+  std::string node;
+  ShardName shard;
+  std::string plan;
+  std::string actor;
+};
+using Input = std::variant<Decide, Stop, View, RegionReport, RegionAnswer, Order, Tick>;
 
 // --- outputs ---
 struct Command {
@@ -71,7 +96,11 @@ struct Note {
   std::string name;
   std::string text;
 };
-using Output = std::variant<Command, AskReport, Publish, Note>;
+struct Ordered {  // the answer to an order; `code` ok: it is in the table, or under way
+  Errc code = Errc::ok;
+  std::string text;
+};
+using Output = std::variant<Command, AskReport, Publish, Note, Ordered>;
 
 std::string to_text(const Output& output);
 
@@ -87,6 +116,21 @@ struct Op {
   Generation frozen;  // rehome: of the handoff that was called off
   Time started{};
   Time resend_at{};
+  Cause cause = Cause::placed;
+  std::string actor;
+};
+
+// What would be moved if nothing limited it, now. `id` is that of this table and these moves.
+struct PlannedMove {
+  ShardName shard;
+  NodeKey from;
+  NodeKey to;
+  Cause cause = Cause::balance;
+};
+struct Plan {
+  std::string id;
+  std::string frozen;  // why nothing is planned for balance; empty: it is
+  std::vector<PlannedMove> moves;
 };
 
 struct Handoff {
@@ -112,6 +156,11 @@ class Coordinator {
   // Whether a node owns nothing and no op concerns it.
   [[nodiscard]] bool drained(NodeKey node) const;
   [[nodiscard]] std::vector<Handoff> handoffs() const;
+  [[nodiscard]] Plan plan(Time now) const;
+  // Moves that operators wanted and that have not begun.
+  [[nodiscard]] std::size_t waiting_moves() const;
+  // Half of the last moves took no longer than this; zero: there was none.
+  [[nodiscard]] Duration usual_move() const;
   [[nodiscard]] std::uint64_t ignored_answers() const { return ignored_answers_; }
   [[nodiscard]] std::uint64_t ignored_reports() const { return ignored_reports_; }
 
@@ -129,6 +178,9 @@ class Coordinator {
     Op op;
     bool held = false;  // a member that may own it can be neither asked nor written off
     NodeKey former;     // owns it until it hears, and reports, that the table gives it to nobody
+    std::optional<PlannedMove> wanted;  // by an operator, once
+    std::string wanted_by;
+    Time rests_until{};
     std::vector<Claim> claims;
   };
   using Loads = std::map<NodeKey, std::uint64_t>;  // shards of all types
@@ -145,8 +197,9 @@ class Coordinator {
   void note_answer(Time now, const RegionAnswer& answer);
   void tick(Time now, std::vector<Output>& out);
   void publish(std::vector<Output>& out);
-  void confirm(const ShardName& name, Shard& shard, NodeKey owner, Generation generation);
-  void set_entry(const ShardName& name, Shard& shard, const TableEntry& entry);
+  void confirm(Time now, const ShardName& name, Shard& shard, const RegionAnswer& answer);
+  void set_entry(const ShardName& name, Shard& shard, const TableEntry& entry, Cause cause,
+                 const std::string& actor = {});
   [[nodiscard]] const Peer* find(NodeKey key) const;
   [[nodiscard]] bool alive(NodeKey key) const;
   [[nodiscard]] bool usable(NodeKey key) const;  // alive and heard
@@ -172,7 +225,7 @@ class Coordinator {
   void learn_types();
   void repair(Time now, const ShardName& name, Shard& shard);
   void plan_type(Time now, const std::string& name, Type& type, Loads& totals, std::size_t& budget);
-  [[nodiscard]] PlacementSnapshot snapshot(const std::string& name, const Type& type,
+  [[nodiscard]] PlacementSnapshot snapshot(Time now, const std::string& name, const Type& type,
                                            const Loads& totals, std::size_t budget) const;
   bool waits_for_host(Time now, Type& type);
   void drop_unhosted(Time now, const std::string& name, Type& type,
@@ -181,12 +234,31 @@ class Coordinator {
   void ask_former(Time now, std::vector<Output>& out);
   void apply_plan(Time now, const std::string& name, Type& type, const PlacementSnapshot& view,
                   Loads& totals);
-  void start(Time now, Shard& shard, OpKind kind, NodeKey from, NodeKey to, NodeKey prefer);
+  Op& start(Time now, Shard& shard, OpKind kind, NodeKey from, NodeKey to, NodeKey prefer,
+            Cause cause);
   void start_freeze(Time now, Shard& shard, NodeKey to, Generation generation, NodeKey prefer);
   void send_due(Time now, const ShardName& name, Shard& shard, std::vector<Output>& out);
   [[nodiscard]] Generation next_generation();
-  [[nodiscard]] bool may_rebalance() const;
   [[nodiscard]] Loads loads() const;
+  [[nodiscard]] std::vector<PlacementMove> moves_of(const PlacementSnapshot& view) const;
+  [[nodiscard]] Cause cause_of(const PlacementSnapshot& view, const PlacementMove& move) const;
+
+  // orders.cpp
+  [[nodiscard]] Ordered order(Time now, const Order& order);
+  [[nodiscard]] Ordered order_node(const Order& order);
+  [[nodiscard]] Ordered order_shard(const Order& order);
+  [[nodiscard]] Ordered order_plan(Time now, const Order& order);
+  [[nodiscard]] std::string why_not_drain(const Peer& peer) const;
+  [[nodiscard]] bool cordoned(const Peer& peer) const;
+  [[nodiscard]] bool draining(const Peer& peer) const;
+  [[nodiscard]] bool may_own(const Peer& peer, const std::string& type, std::size_t count) const;
+  [[nodiscard]] std::vector<const Peer*> homes_for(const std::string& type,
+                                                   std::size_t count) const;
+  [[nodiscard]] const Peer* find_named(const std::string& name) const;
+  [[nodiscard]] NodeKey pin_of(const ShardName& shard) const;
+  void set_orders(Orders orders);
+  std::size_t start_wanted(Time now, std::size_t budget);
+  [[nodiscard]] std::string why_frozen() const;
 
   Config config_;
   Mode mode_ = Mode::idle;
@@ -202,6 +274,8 @@ class Coordinator {
   AllocationTable table_;
   std::map<std::string, Type> types_;
   std::vector<TableChange> changes_;  // since the last publication
+  bool orders_changed_ = false;       // likewise
+  std::deque<Duration> move_times_;   // of the last moves
   bool new_version_ = false;          // publish even without a change
   bool dirty_ = false;                // something was heard since the last tick
   Time deadline_ = kNever;

@@ -125,7 +125,7 @@ void Coordinator::resolve(Time now, const ShardName& name, Shard& shard) {
   }
   // Its owner reported, and not this shard: nobody who was heard has it.
   if (!reported) {
-    set_entry(name, shard, TableEntry{kNoNode, shard.entry.generation});
+    set_entry(name, shard, TableEntry{kNoNode, shard.entry.generation}, Cause::lost);
     shard.held = somebody_is_missing();
   }
 }
@@ -156,7 +156,7 @@ bool Coordinator::resolve_open_claim(Time now, const ShardName& name, Shard& sha
   }
   switch (top.state) {
     case RegionState::owner:
-      set_entry(name, shard, TableEntry{top.node, top.generation});
+      set_entry(name, shard, TableEntry{top.node, top.generation}, Cause::reported);
       return true;
     case RegionState::incoming:
       // Where the old owner is dead, its name says that nobody else can have the shard.
@@ -167,23 +167,23 @@ bool Coordinator::resolve_open_claim(Time now, const ShardName& name, Shard& sha
       const bool next_alive = alive(top.other);
       if (unheard(top.other)) {
         // It gave the shard away to a node that cannot be asked now.
-        set_entry(name, shard, TableEntry{top.other, top.generation});
+        set_entry(name, shard, TableEntry{top.other, top.generation}, Cause::reported);
         shard.held = true;
       } else if (next_alive) {
         start_freeze(now, shard, top.other, top.generation, keeper);
       } else if (keeper != kNoNode) {
-        start(now, shard, OpKind::rehome, kNoNode, keeper, kNoNode);
+        start(now, shard, OpKind::rehome, kNoNode, keeper, kNoNode, Cause::undone);
       } else {
-        set_entry(name, shard, TableEntry{kNoNode, top.generation});
+        set_entry(name, shard, TableEntry{kNoNode, top.generation}, Cause::lost);
       }
       return true;
     }
     case RegionState::frozen:
       if (keeper != kNoNode) {
-        start(now, shard, OpKind::rehome, kNoNode, keeper, kNoNode);
-        shard.op.frozen = top.generation;
+        start(now, shard, OpKind::rehome, kNoNode, keeper, kNoNode, Cause::undone).frozen =
+            top.generation;
       } else if (!alive(shard.entry.owner) || shard.entry.generation < top.generation) {
-        set_entry(name, shard, TableEntry{kNoNode, top.generation});
+        set_entry(name, shard, TableEntry{kNoNode, top.generation}, Cause::lost);
         shard.held = somebody_is_missing();
       }
       return true;

@@ -19,6 +19,7 @@ void Coordinator::schedule(Time now, std::vector<Output>& out) {
   }
   const std::size_t limit = std::max(config_.moves_min, shards * config_.moves_percent / 100);
   std::size_t budget = limit > moving ? limit - moving : 0;
+  budget = start_wanted(now, budget);
   Loads totals = loads();
   for (auto& [name, type] : types_) plan_type(now, name, type, totals, budget);
   for (auto& [name, type] : types_) {
@@ -46,7 +47,7 @@ void Coordinator::repair(Time now, const ShardName& name, Shard& shard) {
     case OpKind::rehome:
       if (alive(op.to)) return;
       shard.op = Op{};
-      set_entry(name, shard, TableEntry{kNoNode, op.generation});
+      set_entry(name, shard, TableEntry{kNoNode, op.generation}, Cause::lost);
       return;
     case OpKind::handoff:
     case OpKind::freeze: {
@@ -54,9 +55,9 @@ void Coordinator::repair(Time now, const ShardName& name, Shard& shard) {
       if (!alive(op.to)) {
         shard.op = Op{};
         if (alive(keeper)) {
-          start(now, shard, OpKind::rehome, kNoNode, keeper, kNoNode);
+          start(now, shard, OpKind::rehome, kNoNode, keeper, kNoNode, Cause::undone);
         } else {
-          set_entry(name, shard, TableEntry{kNoNode, op.generation});
+          set_entry(name, shard, TableEntry{kNoNode, op.generation}, Cause::lost);
         }
       } else if (op.kind == OpKind::handoff &&
                  (!alive(op.from) || now >= op.started + config_.handoff_timeout)) {
@@ -69,7 +70,10 @@ void Coordinator::repair(Time now, const ShardName& name, Shard& shard) {
 
 void Coordinator::plan_type(Time now, const std::string& name, Type& type, Loads& totals,
                             std::size_t& budget) {
-  PlacementSnapshot view = snapshot(name, type, totals, budget);
+  for (const Shard& shard : type.shards) {
+    if (now < shard.rests_until) deadline_ = std::min(deadline_, shard.rests_until);
+  }
+  PlacementSnapshot view = snapshot(now, name, type, totals, budget);
   if (view.nodes.empty()) {
     if (!waits_for_host(now, type)) drop_unhosted(now, name, type, view);
     return;
@@ -91,30 +95,32 @@ void Coordinator::plan_type(Time now, const std::string& name, Type& type, Loads
   budget = before > used ? before - used : 0;
 }
 
-PlacementSnapshot Coordinator::snapshot(const std::string& name, const Type& type,
+PlacementSnapshot Coordinator::snapshot(Time now, const std::string& name, const Type& type,
                                         const Loads& totals, std::size_t budget) const {
   PlacementSnapshot view;
   view.type = name;
   view.move_limit = budget;
-  view.rebalance = may_rebalance();
-  for (const Peer& peer : peers_) {
-    if (peer.state != MemberState::up || peer.dead || !peer.reachable || peer.leaving) continue;
-    const bool hosts = std::any_of(peer.hosts.begin(), peer.hosts.end(), [&](const HostedType& h) {
-      return h.name == name && h.shard_count == type.shards.size();
-    });
-    if (!hosts) continue;
-    const auto total = totals.find(peer.key);
-    view.nodes.push_back(PlacementNode{peer.key, total == totals.end() ? 0 : total->second});
+  view.rebalance = why_frozen().empty();
+  const std::vector<const Peer*> homes = homes_for(name, type.shards.size());
+  for (const Peer* peer : homes) {
+    const auto total = totals.find(peer->key);
+    view.nodes.push_back(PlacementNode{peer->key, total == totals.end() ? 0 : total->second});
   }
-  for (const Shard& shard : type.shards) {
+  for (std::uint32_t i = 0; i < type.shards.size(); ++i) {
+    const Shard& shard = type.shards[i];
     const bool busy = shard.op.kind != OpKind::none;
     const NodeKey target = busy ? shard.op.to : shard.entry.owner;
     view.owners.push_back(alive(target) ? target : kNoNode);
     const Peer* owner = find(target);
     const bool unclear = owner != nullptr && !owner->dead && !(owner->reachable && owner->heard);
-    view.fixed.push_back(busy || shard.held || unclear || alive(shard.former));
-    view.resting.push_back(false);
-    view.pins.push_back(kNoNode);
+    view.pins.push_back(pin_of(ShardName{name, ShardId{i}}));
+    // What a cordoned node has, it keeps.
+    const bool keeps = owner != nullptr && cordoned(*owner) && !draining(*owner) &&
+                       !owner->leaving && may_own(*owner, name, type.shards.size()) &&
+                       (view.pins.back() == kNoNode || view.pins.back() == owner->key);
+    view.fixed.push_back(busy || shard.held || unclear || keeps || shard.wanted ||
+                         alive(shard.former));
+    view.resting.push_back(now < shard.rests_until);
   }
   // The totals count this type too; what is left are the others.
   for (PlacementNode& node : view.nodes) {
@@ -146,7 +152,8 @@ void Coordinator::drop_unhosted(Time now, const std::string& name, Type& type,
     const bool joining = owner != nullptr && !owner->dead && owner->state == MemberState::joining;
     if (joining) continue;
     wait_for_former(now, shard, shard.entry.owner);
-    set_entry(ShardName{name, ShardId{i}}, shard, TableEntry{kNoNode, next_generation()});
+    set_entry(ShardName{name, ShardId{i}}, shard, TableEntry{kNoNode, next_generation()},
+              Cause::unhosted);
   }
 }
 
@@ -169,11 +176,24 @@ void Coordinator::ask_former(Time now, std::vector<Output>& out) {
   deadline_ = std::min(deadline_, ask_former_at_);
 }
 
+std::vector<PlacementMove> Coordinator::moves_of(const PlacementSnapshot& view) const {
+  return config_.planner(view);
+}
+
+Cause Coordinator::cause_of(const PlacementSnapshot& view, const PlacementMove& move) const {
+  const Peer* owner = find(move.from);
+  if (view.pins[move.shard.value] == move.to) return Cause::pinned;
+  if (owner != nullptr && !owner->leaving && draining(*owner)) return Cause::drained;
+  const bool stays = std::any_of(view.nodes.begin(), view.nodes.end(),
+                                 [&](const PlacementNode& node) { return node.key == move.from; });
+  return stays ? Cause::balance : Cause::leaving;
+}
+
 // The strategy is not trusted: a move that does not fit the present state is left out.
 void Coordinator::apply_plan(Time now, const std::string& name, Type& type,
                              const PlacementSnapshot& view, Loads& totals) {
   std::size_t moves = 0;
-  for (const PlacementMove& move : config_.planner(view)) {
+  for (const PlacementMove& move : moves_of(view)) {
     const std::uint32_t i = move.shard.value;
     const bool known = i < type.shards.size() && !view.fixed[i] && move.to != move.from &&
                        view.owners[i] == move.from && type.shards[i].op.kind == OpKind::none &&
@@ -187,24 +207,29 @@ void Coordinator::apply_plan(Time now, const std::string& name, Type& type,
     --totals[shard.entry.owner];
     ++totals[move.to];
     if (move.from == kNoNode) {
-      start(now, shard, OpKind::rehome, kNoNode, move.to, kNoNode);
+      const bool lost = shard.entry.owner != kNoNode;
+      start(now, shard, OpKind::rehome, kNoNode, move.to, kNoNode,
+            lost ? Cause::lost : Cause::placed);
     } else {
-      start(now, shard, OpKind::handoff, move.from, move.to, move.from);
+      start(now, shard, OpKind::handoff, move.from, move.to, move.from, cause_of(view, move));
       ++moves;
     }
   }
 }
 
-void Coordinator::start(Time now, Shard& shard, OpKind kind, NodeKey from, NodeKey to,
-                        NodeKey prefer) {
+Op& Coordinator::start(Time now, Shard& shard, OpKind kind, NodeKey from, NodeKey to,
+                       NodeKey prefer, Cause cause) {
   shard.held = false;
-  shard.op = Op{kind, from, to, prefer, next_generation(), {}, now, Time{}};
+  shard.op = Op{kind, from, to, prefer, next_generation(), {}, now, Time{}, cause, {}};
+  return shard.op;
 }
 
 void Coordinator::start_freeze(Time now, Shard& shard, NodeKey to, Generation generation,
                                NodeKey prefer) {
+  const Op before = shard.op;
   shard.held = false;
-  shard.op = Op{OpKind::freeze, prefer, to, prefer, generation, {}, now, Time{}};
+  shard.op = Op{OpKind::freeze, prefer,       to,          prefer, generation, {}, now,
+                Time{},         before.cause, before.actor};
 }
 
 void Coordinator::send_due(Time now, const ShardName& name, Shard& shard,
@@ -235,13 +260,6 @@ void Coordinator::send_due(Time now, const ShardName& name, Shard& shard,
 
 Generation Coordinator::next_generation() {
   return Generation{term_, config_.self, ++counter_};
-}
-
-// Levelling waits until the view is settled; giving homes never waits.
-bool Coordinator::may_rebalance() const {
-  return std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
-    return peer.reachable && !peer.dead && peer.state != MemberState::joining;
-  });
 }
 
 Coordinator::Loads Coordinator::loads() const {

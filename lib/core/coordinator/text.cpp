@@ -20,6 +20,10 @@ std::string to_text(const Output& output) {
   if (const auto* publish = std::get_if<Publish>(&output)) {
     return "publish " + shardbus::to_text(publish->delta);
   }
+  if (const auto* ordered = std::get_if<Ordered>(&output)) {
+    return std::string("ordered ") + std::string(error_info(ordered->code).name) + " " +
+           ordered->text;
+  }
   const auto& note = std::get<Note>(output);
   return "note " + note.name + " " + note.text;
 }

@@ -29,6 +29,7 @@ coordinator::Config coordinator_config(const ControlConfig& config) {
   coordinator::Config out;
   out.self = config.self.key;
   out.handoff_timeout = config.handoff_timeout;
+  out.cooldown = config.move_cooldown;
   out.planner = config.planner ? config.planner : Planner(placement::least_shards);
   out.break_answer_unchecked = config.break_answer_unchecked;
   return out;

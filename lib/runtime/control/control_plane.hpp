@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <variant>
@@ -36,6 +37,7 @@ struct ControlConfig {
   Duration pull_interval = std::chrono::milliseconds(50);
   Duration stable_after{};  // 0: by size, see downing
   Duration handoff_timeout = std::chrono::seconds(7);
+  Duration move_cooldown = std::chrono::seconds(10);
   failure::Config failure;
   Planner planner;                       // empty: least shards
   bool break_repeat_lower_term = false;  // demonstration only, see election
@@ -111,6 +113,20 @@ struct ControlStatus {
   std::vector<MemberStatus> members;
   TableVersion table;
   std::vector<coordinator::Handoff> handoffs;  // only at the coordinator
+  std::uint64_t waiting_moves = 0;             // likewise
+};
+
+// One change of the table, as this node learned it. `told`: by a delta; else the node pulled the
+// whole table, and nobody knows why.
+struct Change {
+  Time at{};
+  TableVersion version;
+  ShardName shard;
+  NodeKey from;
+  TableEntry entry;
+  bool told = false;
+  Cause cause = Cause::placed;
+  std::string actor;
 };
 
 // Inputs that were normal, but had no effect.
@@ -143,6 +159,8 @@ class ControlPlane {
                std::uint64_t cluster_id);
   void leave(Time now);
   void down(Time now, const std::string& name);  // an operator's word that a member is dead
+  // An operator's order, for the coordinator alone; `not_ready` where this node does not decide.
+  coordinator::Ordered order(Time now, const coordinator::Order& order);
   void on_tick(Time now);
 
   // Decides on everything that was heard, and hands out what follows. Call it after each batch.
@@ -158,6 +176,13 @@ class ControlPlane {
   [[nodiscard]] Authority authority() const { return election_.authority(); }
   [[nodiscard]] std::uint64_t cluster_id() const { return cluster_id_; }
   [[nodiscard]] const IgnoredInputs& ignored() const { return ignored_; }
+  [[nodiscard]] coordinator::Plan plan(Time now) const { return coordinator_.plan(now); }
+  // Of this node, a member, or one that was lately; else its key.
+  [[nodiscard]] std::string name_of(NodeKey node) const;
+  [[nodiscard]] Duration usual_move() const { return coordinator_.usual_move(); }
+  // The last changes of the table, oldest first; at most kHistoryMax.
+  static constexpr std::size_t kHistoryMax = 8192;
+  [[nodiscard]] const std::deque<Change>& history() const { return history_; }
 
  private:
   struct Joiner {
@@ -178,6 +203,9 @@ class ControlPlane {
   bool known_cluster(const Digest& digest);
   void note_peer(const Digest& digest);
   void adopt_table(NodeKey from, const AllocationTable& table);
+  void note_change(Change change);
+  void note_delta(const TableDelta& delta);
+  void note_table(const AllocationTable& table);
   void pull_table(NodeKey from, const TableVersion& have);
   void handle(NodeKey from, const BeginHandoff& m) { command(from, m.generation.term, m); }
   void handle(NodeKey from, const PrepareHandoff& m) { command(from, m.generation.term, m); }
@@ -270,6 +298,7 @@ class ControlPlane {
   std::uint64_t table_hash_ = 0;
   TableVersion table_told_;
   std::map<NodeKey, std::uint64_t> loads_;  // shards of each owner in the table told last
+  std::deque<Change> history_;
   Time pull_at_{};
 
   std::uint64_t join_cluster_id_ = 0;  // of the cluster that this node asks

@@ -128,9 +128,11 @@ void ControlPlane::apply(std::vector<coordinator::Output> outputs) {
                           },
                           [&](coordinator::AskReport& o) { deliver(o.to, o.request); },
                           [&](coordinator::Publish& o) {
+                            note_delta(o.delta);
                             table_ = coordinator_.table();
                             outputs_.emplace_back(PublishDelta{std::move(o.delta)});
                           },
+                          [](coordinator::Ordered&) {},  // order() has taken it
                           [&](coordinator::Note& o) {
                             event(Severity::info, o.name.c_str(), std::move(o.text));
                           }},
@@ -197,6 +199,7 @@ coordinator::View ControlPlane::coordinator_view() const {
     const NodeKey key = member.node.key;
     coordinator::Peer peer;
     peer.key = key;
+    peer.name = member.node.name;
     peer.state = member.state;
     peer.dead = contains(dead_, key);
     const auto heard = peers_.find(key);

@@ -160,7 +160,9 @@ void ControlPlane::handle(NodeKey from, const TableDelta& delta) {
     ++ignored_.unknown_sender;
   } else if (delta.to <= table_.version) {
     ++ignored_.old_table;
-  } else if (shardbus::apply(table_, delta)) {
+  } else if (delta.from == table_.version) {
+    note_delta(delta);
+    shardbus::apply(table_, delta);
     table_hash_ = table_hash(table_);
   } else {
     pull_table(from, table_.version);
@@ -172,6 +174,7 @@ void ControlPlane::adopt_table(NodeKey from, const AllocationTable& table) {
   if (!takes_part(membership_.set(), from)) {
     ++ignored_.unknown_sender;
   } else if (table.version > table_.version || mends) {
+    note_table(table);
     table_ = table;
     table_hash_ = table_hash(table_);
     if (mends) table_told_ = TableVersion{};

@@ -31,8 +31,17 @@ ControlStatus ControlPlane::status() const {
     if (const auto load = loads_.find(key); load != loads_.end()) row.load = load->second;
     status.members.push_back(std::move(row));
   }
-  if (deciding()) status.handoffs = coordinator_.handoffs();
+  if (deciding()) {
+    status.handoffs = coordinator_.handoffs();
+    status.waiting_moves = coordinator_.waiting_moves();
+  }
   return status;
+}
+
+std::string ControlPlane::name_of(NodeKey node) const {
+  if (node == self_) return config_.self.name;
+  const auto info = infos_.find(node);
+  return info == infos_.end() ? "#" + std::to_string(node.value) : info->second.name;
 }
 
 std::string ControlPlane::state_text() const {

@@ -61,6 +61,8 @@ class DataPlane {
   void retire(std::string_view why);
   // Destroys the entities; the last thing before the plane itself goes.
   void end_entities() { hosts_.end_entities(); }
+  // Not const: it asks entities for their state.
+  [[nodiscard]] std::vector<ShardLoad> loads(const std::string& type) { return hosts_.loads(type); }
 
   // --- the control loop ---
   void set_cluster_id(std::uint64_t id) { context_.cluster_id = id; }

@@ -68,13 +68,15 @@ void Hosts::deliver(Type& type, ShardId shard, std::uint64_t sender, const wire:
   if (!hosting.local) {
     return deliver_to_worker(hosting, {shard, park(sender, message, deadline), context_.now});
   }
-  const bool waits = in_user_code_ || context_.held || (fresh && !ready_.empty());
+  Cells& cells = hosting.cells[shard.value];
+  const bool waits = in_user_code_ || context_.held || (fresh && cells.ready != 0);
   if (executor_ == nullptr && waits) {
     if (ready_.size() >= context_.config.buffered_messages) {
       return context_.dispatch->refuse(message.correlation.node, message.correlation.slot,
                                        Errc::overloaded, "too many messages wait on this node");
     }
     ready_.push_back({type.index, shard, park(sender, message, deadline)});
+    ++cells.ready;
     return;
   }
   Cell& cell = cell_of(hosting, shard, message.id);
@@ -178,6 +180,7 @@ bool Hosts::run_ready(std::size_t& budget) {
     Ready next = std::move(ready_.front());
     ready_.pop_front();
     Hosting& hosting = hostings_[next.type];
+    --hosting.cells[next.shard.value].ready;
     const wire::Message message = wire::own_envelope(next.message.envelope).message;
     run(hosting, cell_of(hosting, next.shard, message.id), next.message.sender, message);
   }
@@ -266,6 +269,7 @@ void Hosts::finish_stop(Hosting& hosting, ShardId shard) {
     unstarted.push_back(std::move(ready.message));
     return true;
   });
+  cells.ready = 0;
   take_orphans(hosting, shard, unstarted);
   std::erase_if(hosting.orphan_states, [&](auto& orphan) {
     if (orphan.first != shard) return false;
@@ -314,6 +318,7 @@ void Hosts::drop(Type& type, ShardId shard) {
     unstarted.push_back(std::move(ready.message));
     return true;
   });
+  cells.ready = 0;
   if (const std::uint64_t worker = std::exchange(hosting.worker_of[shard.value], 0)) {
     take_waiting(hosting, shard, worker, unstarted);
     drop_at_worker(hosting, shard, worker);
@@ -338,6 +343,7 @@ void Hosts::retire() {
       }
       cells.map.clear();
       cells.busy = 0;
+      cells.ready = 0;
       ++cells.life;
     }
   }
@@ -373,6 +379,34 @@ void Hosts::restore(Type& type, ShardId shard, core::SavedEntity entity) {
   context_.listener->log(LogLevel::error, "entity.load_failed",
                          "type=" + type.name + " id=" + cell.id + " error=" + failure);
   cell.entity.reset();
+}
+
+std::vector<ShardLoad> Hosts::loads(const std::string& only) {
+  std::vector<ShardLoad> result;
+  for (Hosting& hosting : hostings_) {
+    if (!hosting.local || (!only.empty() && hosting.type->name != only)) continue;
+    for (std::uint32_t i = 0; i < hosting.cells.size(); ++i) {
+      const Cells& cells = hosting.cells[i];
+      if (cells.map.empty()) continue;
+      result.push_back({{hosting.type->name, ShardId{i}}, cells.map.size(), state_bytes(cells)});
+    }
+  }
+  return result;
+}
+
+std::uint64_t Hosts::state_bytes(const Cells& cells) {
+  constexpr std::uint64_t kSample = 4;
+  std::uint64_t asked = 0;
+  std::uint64_t bytes = 0;
+  for (const auto& entry : cells.map) {
+    Cell& cell = *entry.second;
+    if (cell.busy || cell.entity == nullptr) continue;
+    const UserCode mark(*this);
+    std::string state;
+    if (failure_of([&] { (void)cell.entity->save(state); }).empty()) bytes += state.size();
+    if (++asked == kSample) break;
+  }
+  return asked == 0 ? 0 : bytes * cells.map.size() / asked;
 }
 
 std::size_t Hosts::entities() const {

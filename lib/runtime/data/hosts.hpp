@@ -33,6 +33,13 @@ class Executor {
                     UniqueFunction<void()> done) = 0;
 };
 
+// What a move of a shard would take along. `bytes`: of saved state, from a few of its entities.
+struct ShardLoad {
+  ShardName shard;
+  std::uint64_t entities = 0;
+  std::uint64_t bytes = 0;
+};
+
 class Hosts {
  public:
   Hosts(DataContext& context, std::weak_ptr<Messenger> messenger, Executor* executor)
@@ -77,6 +84,8 @@ class Hosts {
   void end_entities();
   [[nodiscard]] Time next_deadline() const;
   [[nodiscard]] std::size_t entities() const;
+  // Shards of a type, or of all where it is empty, that have entities in this process.
+  [[nodiscard]] std::vector<ShardLoad> loads(const std::string& only);
   // Marks user code (a callback) on the stack: deliveries wait until it has returned.
   class UserCode {
    public:
@@ -105,6 +114,7 @@ class Hosts {
   struct Cells {
     tsl::robin_map<std::string_view, std::unique_ptr<Cell>> map;  // key: Cell::id
     std::uint32_t busy = 0;
+    std::uint32_t ready = 0;  // of its messages in ready_
     bool stopping = false;
     Time stopping_since{};
     std::uint64_t life = 0;  // tells results of an abandoned life apart
@@ -136,6 +146,7 @@ class Hosts {
     std::deque<std::pair<std::uint32_t, Waiting>> waiting;  // type, message: for credit
     std::map<std::pair<std::uint32_t, std::uint32_t>, Releasing> releasing;
   };
+  [[nodiscard]] std::uint64_t state_bytes(const Cells& cells);
   struct Ready {
     std::uint32_t type = 0;
     ShardId shard;

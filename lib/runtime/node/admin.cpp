@@ -2,18 +2,16 @@
 
 #include <array>
 #include <cstdio>
-#include <msgpack.hpp>
 #include <optional>
 
 #include "base/hash.hpp"
+#include "runtime/node/admin_writer.hpp"
 #include "shardbus/codec.hpp"
 #include "shardbus/version.hpp"
 #include "transport/threads.hpp"
 
 namespace shardbus::runtime {
 namespace {
-
-using Packer = msgpack::packer<msgpack::sbuffer>;
 
 struct TypeFilter {
   std::optional<std::string> type;
@@ -41,42 +39,6 @@ std::string_view region_name(RegionState state) {
   return kNames[static_cast<std::size_t>(state)];
 }
 
-class Writer {
- public:
-  Writer() : packer_(buffer_) {}
-  void map(std::size_t entries) { packer_.pack_map(static_cast<std::uint32_t>(entries)); }
-  void array(std::size_t items) { packer_.pack_array(static_cast<std::uint32_t>(items)); }
-  template <class T>
-  void value(const T& v) {
-    packer_.pack(v);
-  }
-  void value(std::string_view v) {
-    packer_.pack_str(static_cast<std::uint32_t>(v.size()));
-    packer_.pack_str_body(v.data(), static_cast<std::uint32_t>(v.size()));
-  }
-  void bytes(std::string_view v) {
-    packer_.pack_bin(static_cast<std::uint32_t>(v.size()));
-    packer_.pack_bin_body(v.data(), static_cast<std::uint32_t>(v.size()));
-  }
-  void nil() { packer_.pack_nil(); }
-  template <class T>
-  void entry(std::string_view key, const T& v) {
-    value(key);
-    value(v);
-  }
-  void entry(std::string_view key, std::string_view v) {
-    value(key);
-    value(v);
-  }
-  void entry(std::string_view key, const char* v) { entry(key, std::string_view(v)); }
-  void entry(std::string_view key, const std::string& v) { entry(key, std::string_view(v)); }
-  [[nodiscard]] std::string_view result() const { return {buffer_.data(), buffer_.size()}; }
-
- private:
-  msgpack::sbuffer buffer_;
-  Packer packer_;
-};
-
 class AdminAnswers {
  public:
   AdminAnswers(const ClusterView& view, const LinkCounters& link, DataPlane& plane)
@@ -86,6 +48,7 @@ class AdminAnswers {
   void members();
   void shards(const std::string& only);
   void where(const EntityName& entity);
+  void load(const std::string& only);
   [[nodiscard]] std::string_view result() const { return out_.result(); }
 
  private:
@@ -98,7 +61,7 @@ class AdminAnswers {
   const ClusterView& view_;
   const LinkCounters& link_;
   DataPlane& plane_;
-  Writer out_;
+  AdminWriter out_;
 };
 
 std::string AdminAnswers::name_of(NodeKey node) const {
@@ -227,6 +190,19 @@ void AdminAnswers::shards(const std::string& only) {
   }
 }
 
+// What moves of the shards of this node would take along.
+void AdminAnswers::load(const std::string& only) {
+  const std::vector<ShardLoad> loads = plane_.loads(only);
+  out_.array(loads.size());
+  for (const ShardLoad& one : loads) {
+    out_.array(4);
+    out_.value(std::string_view(one.shard.type));
+    out_.value(one.shard.shard.value);
+    out_.value(one.entities);
+    out_.value(one.bytes);
+  }
+}
+
 void AdminAnswers::where(const EntityName& entity) {
   const Type* type = plane_.dispatch().find_type(entity.type);
   const std::string_view tag = hash_tag(entity.id);
@@ -275,13 +251,19 @@ void answer_admin(const AdminCall& call, const ClusterView& view, const LinkCoun
     const auto filter = unpack<TypeFilter>(call.payload);
     if (!filter) return bad(filter.error());
     answers.shards(filter->type.value_or(""));
+  } else if (call.method == "load") {
+    const auto filter = unpack<TypeFilter>(call.payload);
+    if (!filter) return bad(filter.error());
+    answers.load(filter->type.value_or(""));
   } else if (call.method == "where") {
     const auto entity = unpack<EntityName>(call.payload);
     if (!entity) return bad(entity.error());
     answers.where(*entity);
   } else {
     return plane.answer(
-        to, {Errc::no_such_method, "$node has status, members, shards, where and down", {}});
+        to, {Errc::no_such_method,
+             "$node has status, members, shards, where, load, down, order, plan, moves and history",
+             {}});
   }
   plane.answer(to, {Errc::ok, {}, answers.result()});
 }

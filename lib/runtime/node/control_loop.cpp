@@ -6,6 +6,7 @@
 
 #include "base/hash.hpp"
 #include "runtime/node/admin.hpp"
+#include "runtime/node/admin_orders.hpp"
 #include "transport/threads.hpp"
 #include "wire/codec.hpp"
 #include "wire/limits.hpp"
@@ -216,6 +217,16 @@ void ControlLoop::take(AdminCall& input) {
     });
     return;
   }
+  if (plane_ != nullptr) {
+    if (const auto answered = answer_orders(input, transport::now(), *plane_)) {
+      link_.run([call = std::move(input), answer = *answered](DataPlane& plane) {
+        const ReplyAddress to{call.asker.value, call.slot};
+        if (answer) return plane.answer(to, {Errc::ok, {}, *answer});
+        plane.answer(to, {answer.error().code(), answer.error().text(), {}});
+      });
+      return;
+    }
+  }
   const LinkCounters counters{link_.net_catches(), link_.inbox_depth(), Link::kInboxMax};
   link_.run([call = std::move(input), view = view(), counters](DataPlane& plane) {
     answer_admin(call, *view, counters, plane);
@@ -386,7 +397,8 @@ void ControlLoop::carry_out(const control::PublishDigest& output) {
 void ControlLoop::carry_out(const control::PublishDelta& output) {
   std::string frame;
   wire::encode(frame, ControlMessage(output.delta));
-  gossip_.publish(frame);
+  // What is too long for a frame is pulled over the links, as if it had been lost.
+  if (frame.size() <= wire::kFrameBytesMax) gossip_.publish(frame);
 }
 
 void ControlLoop::carry_out(const control::SendControl& output) {

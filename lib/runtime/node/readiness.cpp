@@ -22,6 +22,15 @@ bool waits_for_share(const TypeTable& type, NodeKey self) {
                      [](const auto& entry) { return entry.second > 1; });
 }
 
+// Whether shards are moved to this node at all, as far as operators are concerned.
+bool gets_shards(const ClusterView& view) {
+  const Orders& orders = view.table->orders;
+  const auto named = [&](const std::vector<std::string>& names) {
+    return std::binary_search(names.begin(), names.end(), view.status.self.name);
+  };
+  return !orders.suspended && !named(orders.cordoned) && !named(orders.draining);
+}
+
 }  // namespace
 
 std::string why_not_ready(const ClusterView& view, std::uint32_t members) {
@@ -46,7 +55,7 @@ std::string why_not_ready(const ClusterView& view, std::uint32_t members) {
   for (const HostedType& host : view.hosts) {
     const TypeTable* type = find(*view.table, host.name);
     if (type == nullptr) return "type " + host.name + " has no shards given out";
-    if (waits_for_share(*type, status.self.key)) {
+    if (gets_shards(view) && waits_for_share(*type, status.self.key)) {
       return "this node has no shard of " + host.name + " yet";
     }
   }

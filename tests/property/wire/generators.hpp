@@ -94,7 +94,14 @@ inline TypeTable any_type_table() {
   return table;
 }
 inline AllocationTable any_table() {
-  return {any_version(), list_of(4, any_type_table)};
+  return {any_version(), list_of(4, any_type_table), {}};
+}
+
+inline Orders any_orders() {
+  return {list_of(4, [] { return any_name(64); }), list_of(4, [] { return any_name(64); }),
+          *rc::gen::arbitrary<bool>(), list_of(4, [] {
+            return Pin{any_shard(), any_name(64)};
+          })};
 }
 
 // What a message's views point to.

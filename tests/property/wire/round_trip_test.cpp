@@ -217,13 +217,20 @@ RC_GTEST_PROP(RoundTrip, Tables, ()) {
   control_survives(JoinRequest{any_name(64), any_node(), any_types()});
   control_survives(JoinRefused{16, any_name(1000)});
   control_survives(TablePull{any_version()});
-  control_survives(TablePart{any_table()});
+  AllocationTable table = any_table();
+  table.orders = any_orders();
+  control_survives(TablePart{table});
   control_survives(DownRequest{any_key()});
-  control_survives(
-      TableDelta{any_version(), any_version(), list_of(6, [] {
-                   const std::uint32_t count = any_shard_count();
-                   return TableChange{any_shard(count), count, {any_key(), any_generation()}};
-                 })});
+  TableDelta delta{
+      any_version(), any_version(), list_of(6, [] {
+        const std::uint32_t count = any_shard_count();
+        const auto cause = static_cast<Cause>(*rc::gen::inRange(0, 10));
+        return TableChange{
+            any_shard(count), count, {any_key(), any_generation()}, cause, any_name(64)};
+      })};
+  delta.new_orders = *rc::gen::arbitrary<bool>();
+  if (delta.new_orders) delta.orders = any_orders();
+  control_survives(delta);
 }
 
 RC_GTEST_PROP(RoundTrip, Digest, ()) {

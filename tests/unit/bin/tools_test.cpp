@@ -14,6 +14,7 @@
 #include "common/histogram.hpp"
 #include "common/nearest.hpp"
 #include "common/process.hpp"
+#include "ctl/bench/ledger.hpp"
 #include "ctl/exit_codes.hpp"
 #include "ctl/render.hpp"
 #include "demo/ledger.hpp"
@@ -179,6 +180,32 @@ TEST_F(LedgerTest, AnEntityOfTheDeadNodeBeganAgainFromZero) {
   EXPECT_EQ(what_is_wrong(entity, death_, 4), "4 asks counted, expected 1 to 3");
   entity.unknown = 1;
   EXPECT_EQ(what_is_wrong(entity, death_, 4), "");
+}
+
+TEST(BenchLedger, TellsLossRepeatsAndDisorderApart) {
+  shardbusctl::bench::Account account;
+  for (const std::uint64_t number : {0U, 1U, 4U, 2U, 4U, 6U}) account.note(number);
+  shardbusctl::bench::Totals totals;
+  totals.add(account, 9);  // 3, 5, 7 and 8 never came
+  EXPECT_EQ(totals.handled, 5U);
+  EXPECT_EQ(totals.lost, 4U);
+  EXPECT_EQ(totals.out_of_order, 1U);
+  EXPECT_EQ(totals.duplicates, 1U);
+}
+
+TEST(BenchLedger, CountsAPauseFromTheEndOfTheOldLife) {
+  shardbusctl::bench::Ledger before;
+  before.note(2, 0);
+  EXPECT_EQ(before.take_pause(5, 7), -1) << "it has not moved";
+  shardbusctl::bench::Ledger after;
+  after.load(before.save(100), 130);
+  EXPECT_EQ(after.accounts().at(2).expected, 1U);
+  EXPECT_EQ(after.take_pause(110, 150), 40) << "from its sending, as it was sent in the move";
+  EXPECT_EQ(after.take_pause(160, 170), -1) << "each move has one pause";
+  after.load(before.save(200), 230);
+  EXPECT_EQ(after.take_pause(50, 260), 60) << "it waited since before the move";
+  after.load(before.save(300), 330);
+  EXPECT_EQ(after.take_pause(500, 900), 30) << "nothing waited";
 }
 
 }  // namespace

@@ -1,0 +1,20 @@
+// Asks whichever node decides at the moment.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "ctl/session.hpp"
+
+namespace shardbusctl {
+
+// Repeats the ask while coordinators change, until --timeout. Errors end the command.
+Json ask_coordinator(Session& session, std::string_view method, const Json& arguments);
+
+// Waits until `done` says so, looking every 25 ms. Every two seconds `progress` (if any) goes to
+// stderr. False: `patience` is over.
+bool wait_until(milliseconds patience, const std::function<bool()>& done,
+                const std::function<std::string()>& progress);
+
+}  // namespace shardbusctl

@@ -1,0 +1,53 @@
+// Operators' orders, and what became of the table.
+#include "base/model/table.hpp"
+#include "base/model/text.hpp"
+#include "runtime/control/control_plane.hpp"
+
+namespace shardbus::control {
+
+coordinator::Ordered ControlPlane::order(Time now, const coordinator::Order& order) {
+  if (!enter(now)) return {Errc::stopped, {}};
+  if (!deciding()) return {Errc::not_ready, "this node does not decide; ask the coordinator again"};
+  coordinator::Ordered answer;
+  for (coordinator::Output& output : coordinator_.step(now_, order)) {
+    if (auto* ordered = std::get_if<coordinator::Ordered>(&output)) answer = std::move(*ordered);
+  }
+  event(Severity::info, "order.taken",
+        to_text(coordinator::Output{answer}) + (order.actor.empty() ? "" : " by " + order.actor));
+  return answer;
+}
+
+void ControlPlane::note_change(Change change) {
+  if (history_.size() == kHistoryMax) history_.pop_front();
+  history_.push_back(std::move(change));
+}
+
+// Called before the delta is applied, while the table still has the former owners.
+void ControlPlane::note_delta(const TableDelta& delta) {
+  for (const TableChange& change : delta.changes) {
+    const TableEntry* before = find_entry(table_, change.shard);
+    note_change({now_, delta.to, change.shard, before == nullptr ? kNoNode : before->owner,
+                 change.entry, true, change.cause, change.actor});
+  }
+}
+
+void ControlPlane::note_table(const AllocationTable& table) {
+  for (const TypeTable& type : table.types) {
+    for (std::uint32_t i = 0; i < type.entries.size(); ++i) {
+      const ShardName shard{type.name, ShardId{i}};
+      const TableEntry* before = find_entry(table_, shard);
+      if (before != nullptr ? *before == type.entries[i] : type.entries[i] == TableEntry{})
+        continue;
+      note_change({now_,
+                   table.version,
+                   shard,
+                   before == nullptr ? kNoNode : before->owner,
+                   type.entries[i],
+                   false,
+                   Cause::placed,
+                   {}});
+    }
+  }
+}
+
+}  // namespace shardbus::control
