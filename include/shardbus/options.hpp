@@ -21,6 +21,16 @@ using LogSink = std::function<void(LogLevel, std::string_view event, std::string
 // Where the ZeroMQ I/O thread runs: with the thread that polls, or wherever the system puts it.
 enum class ThreadPlacement : std::uint8_t { follow, none };
 
+// Which side of a cluster goes on when its nodes cannot hear each other; bin/README.md tells what
+// each policy keeps. lease_majority is refused at the start: it needs a lease store.
+enum class DowningPolicy : std::uint8_t {
+  keep_majority,
+  static_quorum,
+  keep_oldest,
+  down_all,
+  lease_majority
+};
+
 struct NodeOptions {
   std::string cluster = "shardbus";  // 1..64 bytes; nodes of another cluster are refused
   // Node id, 1..64 bytes of [A-Za-z0-9._:-]; empty: host and port of the listen address.

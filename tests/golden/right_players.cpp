@@ -53,7 +53,7 @@ class MembershipPlayer final : public Player {
     return wishes;
   }
 
-  membership::Membership membership_{{NodeKey{1}, downing::count}};
+  membership::Membership membership_{{NodeKey{1}, downing::quorum_of({})}};
 };
 
 // view members= unreachable= dead= leaving= | digest N number= vote=T/N/digest resigned= stamp= |
@@ -72,7 +72,7 @@ class ElectionPlayer final : public Player {
   static election::Config config() {
     election::Config config;
     config.self = NodeKey{1};
-    config.quorum = downing::count;
+    config.quorum = downing::quorum_of({});
     return config;
   }
 

@@ -35,6 +35,7 @@ struct ControlConfig {
   Duration join_interval = std::chrono::milliseconds(500);
   Duration pull_interval = std::chrono::milliseconds(50);
   Duration stable_after{};  // 0: by size, see downing
+  downing::Rules downing;
   Duration handoff_timeout = std::chrono::seconds(7);
   failure::Config failure;
   Planner planner;                       // empty: least shards
@@ -213,10 +214,12 @@ class ControlPlane {
   void apply(const std::vector<election::Output>& outputs);
   void apply(std::vector<coordinator::Output> outputs);
   void apply(const std::vector<downing::Output>& outputs);
+  void presume(const KeySet& gone);
   void feed_election();
   bool decide_members();
   void decide_shards();
   void feed_downing();
+  void warn_of_members();
   void maybe_leave();
   void leave_as_last();
   void own_pause(Duration late);
@@ -261,6 +264,8 @@ class ControlPlane {
   KeySet dead_;       // proven dead, while they take part in the set
   GoneNodes gone_;    // former members: an incarnation never comes back
   KeySet to_remove_;  // by downing
+  KeySet presumed_;   // by downing: taken for gone
+  bool warned_of_members_ = false;  // too many for static-quorum
   std::vector<HostedType> hosts_;
   bool leaving_ = false;
   bool stopped_ = false;
