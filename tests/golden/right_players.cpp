@@ -41,6 +41,7 @@ class MembershipPlayer final : public Player {
     wishes.reachable = nodes(command.value("reachable", "1,2,3,4,5"));
     wishes.leaving = nodes(command.value("leaving"));
     wishes.drained = nodes(command.value("drained"));
+    wishes.presumed = nodes(command.value("presumed"));
     for (const std::string& part : split(command.value("joiners"), ',')) {
       const auto fields = split(part, ':');
       NodeInfo node;
@@ -79,7 +80,8 @@ class ElectionPlayer final : public Player {
   static election::Input input(const Command& command) {
     if (command.verb == "view") {
       return election::View{member_set(command), nodes(command.value("unreachable")),
-                            nodes(command.value("dead")), nodes(command.value("leaving"))};
+                            nodes(command.value("dead")), nodes(command.value("leaving")),
+                            nodes(command.value("presumed"))};
     }
     if (command.verb == "digest") {
       election::DigestSeen digest;

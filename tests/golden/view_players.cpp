@@ -57,15 +57,7 @@ class DowningPlayer final : public Player {
 
  private:
   std::string set_rules(const Command& command) {
-    static const std::map<std::string, DowningPolicy> kPolicies = {
-        {"keep-majority", DowningPolicy::keep_majority},
-        {"static-quorum", DowningPolicy::static_quorum},
-        {"keep-oldest", DowningPolicy::keep_oldest},
-        {"down-all", DowningPolicy::down_all}};
-    rules_.policy = kPolicies.at(command.words.at(0));
-    rules_.quorum_size =
-        static_cast<std::uint32_t>(std::stoul(command.value("quorum_size", "0")));
-    rules_.down_if_alone = command.value("down_if_alone", "true") == "true";
+    rules_ = downing_rules(command);
     downing_ = downing::Downing(downing::Config{NodeKey{1}, rules_});
     return to_text(rules_) + "\n";
   }

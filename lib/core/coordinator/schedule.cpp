@@ -112,7 +112,8 @@ PlacementSnapshot Coordinator::snapshot(const std::string& name, const Type& typ
     view.owners.push_back(alive(target) ? target : kNoNode);
     const Peer* owner = find(target);
     const bool unclear = owner != nullptr && !owner->dead && !(owner->reachable && owner->heard);
-    view.fixed.push_back(busy || shard.held || unclear || alive(shard.former));
+    const bool waits = !first_homes_ && !shard.entry.generation.known();
+    view.fixed.push_back(busy || shard.held || unclear || alive(shard.former) || waits);
   }
   // The totals count this type too; what is left are the others.
   for (PlacementNode& node : view.nodes) {

@@ -91,9 +91,8 @@ bool Downing::only_removals(const View& view, const Picture& picture) const {
   if (picture.ours != picture_.ours) return false;
   const bool nobody_died = std::all_of(view.dead.begin(), view.dead.end(),
                                        [this](NodeKey key) { return contains(dead_, key); });
-  return nobody_died &&
-         std::all_of(picture.gone.begin(), picture.gone.end(),
-                     [this](NodeKey key) { return contains(picture_.gone, key); });
+  return nobody_died && std::all_of(picture.gone.begin(), picture.gone.end(),
+                                    [this](NodeKey key) { return contains(picture_.gone, key); });
 }
 
 std::string to_text(const Output& output) {

@@ -19,8 +19,8 @@ struct Config {
   NodeKey self;
   Rules rules{};
   Duration stable_after{};  // 0: default_stable_after
-  // Whoever goes does so this much earlier than others remove it, so that with equal detection times
-  // nobody owns a shard twice.
+  // Whoever goes does so this much earlier than others remove it, so that with equal detection
+  // times nobody owns a shard twice.
   Duration loser_goes_first = std::chrono::milliseconds(250);
   // A link that is bad between two nodes only, while others reach both, may recover: it is given so
   // many times stable_after.

@@ -28,10 +28,10 @@ struct Outcast {
 
 // The dead are left out. A link is good only if each end hears the other.
 struct Picture {
-  std::vector<NodeKey> living;     // members, oldest first; then those of an uncounted removal
-  KeySet ours;                     // reached over good links, also through others
-  KeySet gone;                     // the other living ones
-  std::vector<Outcast> outcasts;   // without them all of `ours` hear each other
+  std::vector<NodeKey> living;    // members, oldest first; then those of an uncounted removal
+  KeySet ours;                    // reached over good links, also through others
+  KeySet gone;                    // the other living ones
+  std::vector<Outcast> outcasts;  // without them all of `ours` hear each other
 };
 
 // The outcasts are taken one by one: whoever has the most bad links, of equals the youngest. So one

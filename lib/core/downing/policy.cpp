@@ -119,20 +119,6 @@ std::string to_text(const Rules& rules) {
   return "lease-majority";
 }
 
-std::string problem_of(const Rules& rules) {
-  const bool by_size = rules.policy == DowningPolicy::static_quorum;
-  if (by_size && rules.quorum_size == 0) {
-    return "downing = static-quorum needs quorum_size: how many members must reach each other";
-  }
-  if (!by_size && rules.quorum_size != 0) {
-    return "quorum_size belongs to downing = static-quorum, not to " + to_text(rules);
-  }
-  if (rules.policy == DowningPolicy::lease_majority) {
-    return "downing = lease-majority needs a lease store, not available yet";
-  }
-  return {};
-}
-
 bool too_many_members(const Rules& rules, std::size_t members) {
   return rules.policy == DowningPolicy::static_quorum &&
          members + 1 > 2 * std::size_t{rules.quorum_size};

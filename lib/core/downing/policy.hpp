@@ -1,9 +1,10 @@
 // The downing policies: which count of members may decide, and which side of a split goes on.
 //
 // Two questions, kept apart on purpose (protocols.md A5). *Who may decide* is counted: a strict
-// majority of the member set, with static-quorum also quorum_size of it. There is no tie-break and no
-// vote of the oldest in it, as with either two neighbouring sets have disjoint quorums: {1} of {1,2}
-// and {2,3} of {1,2,3}. *Who goes on* is judged by each side for itself, from who reaches whom.
+// majority of the member set, with static-quorum also quorum_size of it. There is no tie-break and
+// no vote of the oldest in it, as with either two neighbouring sets have disjoint quorums: {1} of
+// {1,2} and {2,3} of {1,2,3}. *Who goes on* is judged by each side for itself, from who reaches
+// whom.
 //
 // keep-oldest keeps a side that may be no majority. Such a side (`goes_on`) takes the others for
 // gone, as it takes the proven dead: what it counts without them is evidence, and never more. So it
@@ -38,8 +39,6 @@ struct Rules {
 
 // Equal for equal rules: "static-quorum quorum_size=3".
 std::string to_text(const Rules& rules);
-// Why these rules cannot be used; empty if they can.
-std::string problem_of(const Rules& rules);
 // Two sides of so many members could each have quorum_size of them: then any split downs all.
 bool too_many_members(const Rules& rules, std::size_t members);
 

@@ -32,8 +32,8 @@ struct View {  // whenever one of these changed
   KeySet unreachable;
   KeySet dead;
   KeySet leaving;  // do not claim
-  // Taken for gone by the downing policy: they leave the count as the dead do, but no promise to them
-  // is broken.
+  // Taken for gone by the downing policy: they leave the count as the dead do, but no promise to
+  // them is broken.
   KeySet presumed{};
 };
 struct DigestSeen {

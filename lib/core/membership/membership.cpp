@@ -151,7 +151,8 @@ bool Membership::advance_states(const Wishes& wishes, std::vector<Output>& out) 
 bool Membership::keeps_quorum(NodeKey without, const Wishes& wishes) const {
   MemberSet after = set_;
   std::erase_if(after.members, [&](const Member& m) { return m.node.key == without; });
-  return config_.quorum(after, wishes.reachable, joined(wishes.dead, wishes.presumed)) != Authority::none;
+  return config_.quorum(after, wishes.reachable, joined(wishes.dead, wishes.presumed)) !=
+         Authority::none;
 }
 
 // The list that counted last stays in the denominator until the new one counts.

@@ -36,6 +36,7 @@ struct ControlConfig {
   Duration pull_interval = std::chrono::milliseconds(50);
   Duration stable_after{};  // 0: by size, see downing
   downing::Rules downing;
+  std::uint32_t min_members = 1;  // up, before any shard is given out for the first time
   Duration handoff_timeout = std::chrono::seconds(7);
   failure::Config failure;
   Planner planner;                       // empty: least shards
@@ -112,6 +113,9 @@ struct ControlStatus {
   std::vector<MemberStatus> members;
   TableVersion table;
   std::vector<coordinator::Handoff> handoffs;  // only at the coordinator
+  std::uint32_t min_members = 1;
+  std::string downing;      // the policy with its settings
+  std::string held_back{};  // "below minimum members: 1 of 3, not allocating"; empty: nothing is
 };
 
 // Inputs that were normal, but had no effect.
@@ -202,6 +206,8 @@ class ControlPlane {
   void ask_to_join();
   void refuse(const JoinRequest& request, JoinRefused refusal);
   [[nodiscard]] JoinRefused check_join(const JoinRequest& request) const;
+  [[nodiscard]] std::vector<Setting> settings() const;
+  [[nodiscard]] std::string other_settings(const JoinRequest& request) const;
   void forget_joiners();
   [[nodiscard]] std::vector<NodeInfo> joiners() const;
 
@@ -220,6 +226,9 @@ class ControlPlane {
   void decide_shards();
   void feed_downing();
   void warn_of_members();
+  void note_held_back();
+  [[nodiscard]] std::size_t members_up() const;
+  [[nodiscard]] std::string held_back() const;
   void maybe_leave();
   void leave_as_last();
   void own_pause(Duration late);
@@ -261,11 +270,12 @@ class ControlPlane {
   std::map<NodeKey, Digest> peers_;    // newest digest of each node heard
   std::map<NodeKey, NodeInfo> infos_;  // how to reach whom
   std::map<NodeKey, Connection> connected_;
-  KeySet dead_;       // proven dead, while they take part in the set
-  GoneNodes gone_;    // former members: an incarnation never comes back
-  KeySet to_remove_;  // by downing
-  KeySet presumed_;   // by downing: taken for gone
+  KeySet dead_;                     // proven dead, while they take part in the set
+  GoneNodes gone_;                  // former members: an incarnation never comes back
+  KeySet to_remove_;                // by downing
+  KeySet presumed_;                 // by downing: taken for gone
   bool warned_of_members_ = false;  // too many for static-quorum
+  std::string held_back_;           // told last, by this node as coordinator
   std::vector<HostedType> hosts_;
   bool leaving_ = false;
   bool stopped_ = false;

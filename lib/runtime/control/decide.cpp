@@ -2,6 +2,7 @@
 // changes any more.
 #include <algorithm>
 
+#include "base/model/table.hpp"
 #include "base/model/text.hpp"
 #include "base/overloaded.hpp"
 #include "runtime/control/control_plane.hpp"
@@ -74,8 +75,8 @@ void ControlPlane::apply(const std::vector<failure::Output>& outputs) {
   }
 }
 
-// While this process stood still the others may have decided without it, if they were enough to. The
-// policy knows whose side they have given up for by now.
+// While this process stood still the others may have decided without it, if they were enough to.
+// The policy knows whose side they have given up for by now.
 void ControlPlane::own_pause(Duration late) {
   event(Severity::warn, "failure.self_paused", shardbus::to_text(late));
   apply(election_.step(now_, election::GiveUp{}));
@@ -167,8 +168,8 @@ void ControlPlane::presume(const KeySet& gone) {
 void ControlPlane::feed_election() {
   if (!view_changed_) return;
   view_changed_ = false;
-  apply(election_.step(now_, election::View{membership_.set(), unreachable(), dead_, leaving(),
-                                            presumed_}));
+  apply(election_.step(
+      now_, election::View{membership_.set(), unreachable(), dead_, leaving(), presumed_}));
 }
 
 // Returns whether the set changed, so that everything has to be looked at again.
@@ -203,13 +204,49 @@ void ControlPlane::decide_shards() {
     apply(coordinator_.step(now_, coordinator::Tick{}));
     return;
   }
+  note_held_back();
   apply(coordinator_.step(now_, coordinator_view()));
   apply(coordinator_.step(now_, coordinator::Decide{election_.vote().term, table_}));
   apply(coordinator_.step(now_, coordinator::Tick{}));
 }
 
+std::size_t ControlPlane::members_up() const {
+  const std::vector<Member>& members = membership_.set().members;
+  return static_cast<std::size_t>(
+      std::count_if(members.begin(), members.end(),
+                    [](const Member& member) { return member.state == MemberState::up; }));
+}
+
+// What had an owner once gets another one, however few are left: it is waited for.
+std::string ControlPlane::held_back() const {
+  const std::size_t up = members_up();
+  if (!in_set() || up >= config_.min_members) return {};
+  const auto waits = [this](const HostedType& type) {
+    const TypeTable* table = find_type(table_, type.name);
+    return table == nullptr ||
+           std::any_of(table->entries.begin(), table->entries.end(),
+                       [](const TableEntry& entry) { return !entry.generation.known(); });
+  };
+  if (std::none_of(hosts_.begin(), hosts_.end(), waits)) return {};
+  return "below minimum members: " + std::to_string(up) + " of " +
+         std::to_string(config_.min_members) + ", not allocating";
+}
+
+void ControlPlane::note_held_back() {
+  std::string now = held_back();
+  if (now == held_back_) return;
+  held_back_ = std::move(now);
+  if (!held_back_.empty()) {
+    event(Severity::warn, "coordinator.held_back", held_back_);
+  } else if (members_up() >= config_.min_members) {
+    event(Severity::info, "coordinator.minimum_reached",
+          std::to_string(members_up()) + " members are up, allocating");
+  }
+}
+
 coordinator::View ControlPlane::coordinator_view() const {
   coordinator::View view;
+  view.first_homes = members_up() >= config_.min_members;
   for (const Member& member : membership_.set().members) {
     const NodeKey key = member.node.key;
     coordinator::Peer peer;

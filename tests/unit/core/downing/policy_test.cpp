@@ -139,11 +139,11 @@ TEST(Split, TheSideThatMayDecideIsNotDownedExceptAsThePolicySays) {
   for (unsigned size = 2; size <= 7; ++size) {
     for (const Rules& rules : all_rules(size)) {
       for (Mask side = 1; side < all_of(size); ++side) {
-        const Verdict verdict =
-            judged(rules, view_of(static_cast<unsigned>(std::countr_zero(side)), all_of(size),
-                                  split_in_two(size, side)),
-                   key_of(static_cast<unsigned>(std::countr_zero(side))))
-                .verdict;
+        const Verdict verdict = judged(rules,
+                                       view_of(static_cast<unsigned>(std::countr_zero(side)),
+                                               all_of(size), split_in_two(size, side)),
+                                       key_of(static_cast<unsigned>(std::countr_zero(side))))
+                                    .verdict;
         const Authority full = count(rules, set_of(all_of(size)), keys_of_mask(side), {});
         // Who wins decides with full authority; who goes on does so without those it left behind.
         if (verdict == Verdict::wins) {
@@ -191,8 +191,7 @@ TEST(PessimisticRecount, TwoVersionsOfTheSetDoNotLetBothSidesGoOn) {
           };
           const Mask other = universe & ~side;
           EXPECT_FALSE(goes_on(side, true) && goes_on(other, false))
-              << to_text(rules) << ": " << old_set << " -> " << new_set << ", " << side
-              << " knows";
+              << to_text(rules) << ": " << old_set << " -> " << new_set << ", " << side << " knows";
         }
       }
     }
@@ -296,9 +295,8 @@ TEST(Indirect, SurvivorsAreOfOnePieceAndAllHearEachOther) {
         for (unsigned a = 0; a < size; ++a) {
           for (unsigned b = 0; b < size; ++b) {
             if (!on(survivors, a) || !on(survivors, b)) continue;
-            ASSERT_TRUE(linked(hears, a, b))
-                << to_text(rules) << ": " << a << " and " << b << " of " << size << " in pattern "
-                << pattern;
+            ASSERT_TRUE(linked(hears, a, b)) << to_text(rules) << ": " << a << " and " << b
+                                             << " of " << size << " in pattern " << pattern;
           }
         }
       }
@@ -345,13 +343,7 @@ TEST(Indirect, ABadCableCostsItsNodeAlone) {
   }
 }
 
-TEST(Rules, AreCheckedAndShowTheirSettings) {
-  EXPECT_EQ(problem_of({}), "");
-  EXPECT_NE(problem_of({DowningPolicy::static_quorum}), "");
-  EXPECT_EQ(problem_of({DowningPolicy::static_quorum, 2}), "");
-  EXPECT_NE(problem_of({DowningPolicy::keep_majority, 2}), "");
-  EXPECT_EQ(problem_of({DowningPolicy::lease_majority}),
-            "downing = lease-majority needs a lease store, not available yet");
+TEST(Rules, ShowTheirSettings) {
   EXPECT_EQ(to_text(Rules{DowningPolicy::static_quorum, 3}), "static-quorum quorum_size=3");
   EXPECT_FALSE(too_many_members({DowningPolicy::static_quorum, 2}, 3));
   EXPECT_TRUE(too_many_members({DowningPolicy::static_quorum, 2}, 4));
