@@ -120,7 +120,8 @@ std::string render_status(const Json& status) {
                      "why",       "cluster",  "cluster_id",   "term",        "coordinator",
                      "authority", "version",  "uptime_ms",    "listen",      "peer",
                      "gossip",    "members",  "up",           "unreachable", "shards_owned",
-                     "entities",  "sessions", "pending_asks", "moves_open"});
+                     "entities",  "sessions", "pending_asks", "moves_open",  "min_members",
+                     "held_back", "downing"});
   const Json counters = member(status, "counters");
   if (counters.empty()) return text;
   std::vector<std::vector<std::string>> rows{{"COUNTER", "VALUE"}};

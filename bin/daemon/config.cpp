@@ -73,6 +73,17 @@ void check_together(Config& config) {
                         listen.host == "::";
   if (wildcard && node.advertise.empty())
     refuse(in_quotes(node.listen) + " needs advertise: the host that others dial");
+  const auto refuse_policy = [&](const std::string& key, const std::string& problem) {
+    config.problems.push_back(origin_of(config, key) + ": " + key + ": " + problem);
+  };
+  const bool by_size = node.downing == shardbus::DowningPolicy::static_quorum;
+  if (by_size && node.quorum_size == 0)
+    refuse_policy("downing",
+                  "static-quorum needs quorum_size: how many members must reach each other");
+  if (!by_size && node.quorum_size != 0)
+    refuse_policy("quorum_size", "belongs to downing = static-quorum alone");
+  if (node.downing == shardbus::DowningPolicy::lease_majority)
+    refuse_policy("downing", "lease-majority needs a lease store, not available yet");
   constexpr std::uint32_t kLastWithTwoAfter = 65533;
   const bool follows = node.peer_listen.empty() || node.gossip_listen.empty();
   if (follows && listen.port > kLastWithTwoAfter)

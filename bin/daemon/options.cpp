@@ -32,7 +32,11 @@ std::vector<Option> identity_options() {
       {"advertise", [](O& o) -> Field { return &o.node.advertise; },
        "Host under which others reach this node; empty: the host of listen.", 0, 253, Form::host},
       {"seeds", [](O& o) -> Field { return &o.node.seeds; },
-       "Listen addresses of nodes to join; empty: a cluster of its own.", 0, 256, Form::address},
+       "Listen addresses of nodes to join; empty: a cluster of its own.", 0, 256, Form::seed},
+      {"bootstrap", [](O& o) -> Field { return &o.node.bootstrap; },
+       "May found the cluster without being the first seed; for one node."},
+      {"min_members", [](O& o) -> Field { return &o.node.min_members; },
+       "Members that must be up before shards are given out at first.", 1, 1024},
       {"builtin_types", [](O& o) -> Field { return &o.builtin_types; },
        "Host the entity types echo, counter and kv."},
       {"workers", [](O& o) -> Field { return &o.node.workers; },
@@ -56,6 +60,17 @@ std::vector<Option> time_options() {
        "Silence after which a node is held for unreachable, at least.", 500, 60 * kSecond},
       {"stable_after", [](O& o) -> Field { return &o.node.stable_after; },
        "How long nodes stay unreachable before the majority removes them.", 100, 300 * kSecond},
+      {"downing",
+       [](O& o) -> Field { return &o.node.downing; },
+       "Which side of a split goes on; the same on all nodes.",
+       0,
+       0,
+       Form::any,
+       {"keep-majority", "static-quorum", "keep-oldest", "down-all", "lease-majority"}},
+      {"quorum_size", [](O& o) -> Field { return &o.node.quorum_size; },
+       "Members that must reach each other; for static-quorum only.", 0, 1024},
+      {"down_if_alone", [](O& o) -> Field { return &o.node.down_if_alone; },
+       "With keep-oldest: the oldest goes if all others are cut off."},
       {"death_proof", [](O& o) -> Field { return &o.node.death_proof; },
        "Whether a refused connection proves a death; off behind proxies."},
       {"handoff_timeout", [](O& o) -> Field { return &o.node.handoff_timeout; },
@@ -146,6 +161,14 @@ bool is_address(std::string_view text) {
   return port && *port <= 65535 && is_host(text.substr(0, colon));
 }
 
+bool is_seed(std::string_view text) {
+  constexpr std::string_view kFile = "file:///";
+  constexpr std::string_view kName = "dns://";
+  if (text.starts_with(kFile)) return text.size() > kFile.size();
+  if (text.starts_with(kName)) return is_address("tcp://" + std::string(text.substr(6)));
+  return is_address(text);
+}
+
 std::string check_form(const Option& option, std::string_view text) {
   if (text.size() < option.min || text.size() > option.max)
     return range_error(option, in_quotes(text) + " (" + std::to_string(text.size()) + " bytes)");
@@ -153,6 +176,7 @@ std::string check_form(const Option& option, std::string_view text) {
   if (option.form == Form::node_name) right = is_node_name(text);
   if (option.form == Form::host) right = is_host(text);
   if (option.form == Form::address) right = is_address(text);
+  if (option.form == Form::seed) right = is_seed(text);
   if (option.form == Form::optional_address) right = text.empty() || is_address(text);
   return right ? "" : in_quotes(text) + " does not fit; use " + describe_values(option);
 }
@@ -269,6 +293,8 @@ std::string describe_text(const Option& option) {
     case Form::address:
     case Form::optional_address:
       return "tcp://HOST:PORT";
+    case Form::seed:
+      return "tcp://HOST:PORT, dns://NAME:PORT or file:///PATH";
     case Form::any:
       break;
   }

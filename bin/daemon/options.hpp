@@ -26,10 +26,11 @@ struct DaemonOptions {
 
 // Where an option's value lives; its type decides how the value is written.
 using Field = std::variant<std::string*, std::vector<std::string>*, std::uint32_t*, milliseconds*,
-                           bool*, shardbus::ThreadPlacement*, shardbus::LogLevel*, LogFormat*>;
+                           bool*, shardbus::ThreadPlacement*, shardbus::DowningPolicy*,
+                           shardbus::LogLevel*, LogFormat*>;
 
 // What a text value must look like.
-enum class Form : std::uint8_t { any, node_name, host, address, optional_address };
+enum class Form : std::uint8_t { any, node_name, host, address, optional_address, seed };
 
 struct Option {
   std::string_view key;  // in TOML; "log.level" is level in [log]

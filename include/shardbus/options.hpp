@@ -21,6 +21,16 @@ using LogSink = std::function<void(LogLevel, std::string_view event, std::string
 // Where the ZeroMQ I/O thread runs: with the thread that polls, or wherever the system puts it.
 enum class ThreadPlacement : std::uint8_t { follow, none };
 
+// Which side of a cluster goes on when its nodes cannot hear each other; bin/README.md tells what
+// each policy keeps. lease_majority is refused at the start: it needs a lease store.
+enum class DowningPolicy : std::uint8_t {
+  keep_majority,
+  static_quorum,
+  keep_oldest,
+  down_all,
+  lease_majority
+};
+
 struct NodeOptions {
   std::string cluster = "shardbus";  // 1..64 bytes; nodes of another cluster are refused
   // Node id, 1..64 bytes of [A-Za-z0-9._:-]; empty: host and port of the listen address.
@@ -32,9 +42,17 @@ struct NodeOptions {
   std::string gossip_listen{};
   // Host under which others reach this node; empty: the host of `listen`. Needed for 0.0.0.0.
   std::string advertise{};
-  // Listen addresses of nodes to join. Empty: this node makes a cluster of its own. If the first
-  // is this node's own address, it makes a cluster when no other seed is in one.
+  // Listen addresses of nodes to join: "tcp://HOST:PORT", where all addresses of a host name are
+  // tried; "dns://NAME:PORT", the same, but any of them may come and go; "file:///PATH", a file
+  // with one tcp:// address per line. Names and files are looked up anew while no seed has
+  // answered. Empty: this node makes a cluster of its own. If the first seed is this node's own
+  // address, it makes a cluster when no other seed is in one.
   std::vector<std::string> seeds{};
+  // This node may make a cluster, though it is not the first seed: for one node, where the seeds
+  // come from a name or a file. Like the first seed it does so only when no seed is in one.
+  bool bootstrap = false;
+  // No shard is given out for the first time before so many members are up; 1..1024.
+  std::uint32_t min_members = 1;
   // Threads for handlers: 0 runs them on the polling thread (short handlers only); 1..256.
   std::uint32_t workers = 0;
   milliseconds gossip_interval{200};  // 20..10'000
@@ -42,6 +60,10 @@ struct NodeOptions {
   milliseconds failure_timeout{1500};
   // How long unreachable nodes must stay so before the majority removes them; 100..300'000.
   milliseconds stable_after{1000};
+  // The same for all nodes of a cluster.
+  DowningPolicy downing = DowningPolicy::keep_majority;
+  std::uint32_t quorum_size = 0;  // for static_quorum only: 1..1024
+  bool down_if_alone = true;      // of keep_oldest: the oldest goes if all others are cut off
   // Whether a refused connection proves the death of a node. Off behind proxies.
   bool death_proof = true;
   milliseconds handoff_timeout{5000};

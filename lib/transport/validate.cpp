@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "transport/endpoint.hpp"
+#include "transport/seeds.hpp"
 #include "wire/limits.hpp"
 
 namespace shardbus::transport {
@@ -40,13 +41,29 @@ Status addresses(const NodeOptions& options) {
     if (!parsed) return parsed.error();
   }
   for (const std::string& seed : options.seeds) {
-    const auto parsed = transport::parse_endpoint(seed);
+    const auto parsed = parse_seed(seed);
     if (!parsed) return {Errc::bad_address, "seed " + parsed.error().text()};
   }
   const bool wildcard = listen->host == "0.0.0.0" || listen->host == "*" || listen->host == "::";
   if (wildcard && options.advertise.empty()) {
     return {Errc::invalid_argument,
             "listen is " + options.listen + ": set advertise to the host that others dial"};
+  }
+  return {};
+}
+
+Status downing(const NodeOptions& options) {
+  const bool by_size = options.downing == DowningPolicy::static_quorum;
+  if (by_size && options.quorum_size == 0) {
+    return {Errc::invalid_argument,
+            "downing = static-quorum needs quorum_size: how many members must reach each other"};
+  }
+  if (!by_size && options.quorum_size != 0) {
+    return {Errc::invalid_argument, "quorum_size belongs to downing = static-quorum alone"};
+  }
+  if (options.downing == DowningPolicy::lease_majority) {
+    return {Errc::invalid_argument,
+            "downing = lease-majority needs a lease store, not available yet"};
   }
   return {};
 }
@@ -62,11 +79,15 @@ Status validate(const NodeOptions& options) {
   }
   Status endpoints = addresses(options);
   if (!endpoints) return endpoints;
+  Status policy = downing(options);
+  if (!policy) return policy;
   for (const Status& checked :
        {in_range("workers", options.workers, 0, 256),
         in_range("gossip_interval ms", options.gossip_interval.count(), 20, 10'000),
         in_range("failure_timeout ms", options.failure_timeout.count(), 500, 60'000),
         in_range("stable_after ms", options.stable_after.count(), 100, 300'000),
+        in_range("quorum_size", options.quorum_size, 0, wire::kMembersMax),
+        in_range("min_members", options.min_members, 1, wire::kMembersMax),
         in_range("handoff_timeout ms", options.handoff_timeout.count(), 100, 600'000),
         in_range("ping_interval ms", options.ping_interval.count(), 100, 60'000),
         in_range("client_credit", options.client_credit, 1, 1 << 20),

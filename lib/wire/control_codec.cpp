@@ -187,10 +187,16 @@ Errc read(const Envelope& in, RegionReport& out) {
 // --- joining and the table ---
 
 void write(Writer& out, const JoinRequest& m) {
-  out.envelope(Kind::join, 3);
+  out.envelope(Kind::join, 4);
   out.str(m.cluster);
   write_node(out, m.node);
   write_types(out, m.hosts);
+  out.array(m.settings.size());
+  for (const Setting& setting : m.settings) {
+    out.array(2);
+    out.str(setting.name);
+    out.str(setting.value);
+  }
 }
 
 Errc read(const Envelope& in, JoinRequest& out) {
@@ -198,6 +204,14 @@ Errc read(const Envelope& in, JoinRequest& out) {
   read_string(from, kNodeNameBytesMax, out.cluster);
   read_node(from, out.node);
   read_types(from, out.hosts);
+  out.settings.clear();
+  if (in.body_items < 4) return from.error();  // of a node that does not tell them
+  read_list(from, kSettingsMax, out.settings, [&](Setting& setting) {
+    read_array(from, 2, [&] {
+      read_string(from, kNodeNameBytesMax, setting.name);
+      read_string(from, kTextBytesMax, setting.value);
+    });
+  });
   return from.error();
 }
 

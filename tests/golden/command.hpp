@@ -11,6 +11,7 @@
 
 #include "base/model/keys.hpp"
 #include "base/time.hpp"
+#include "core/downing/policy.hpp"
 
 namespace shardbus::golden {
 
@@ -88,6 +89,18 @@ inline MemberSet member_set(const Command& command) {
     set.members.push_back(member);
   }
   return set;
+}
+
+// POLICY quorum_size= down_if_alone=
+inline downing::Rules downing_rules(const Command& command) {
+  static const std::map<std::string, DowningPolicy> kPolicies = {
+      {"keep-majority", DowningPolicy::keep_majority},
+      {"static-quorum", DowningPolicy::static_quorum},
+      {"keep-oldest", DowningPolicy::keep_oldest},
+      {"down-all", DowningPolicy::down_all}};
+  return {kPolicies.at(command.words.at(0)),
+          static_cast<std::uint32_t>(std::stoul(command.value("quorum_size", "0"))),
+          command.value("down_if_alone", "true") == "true"};
 }
 
 // Every output on its own line.

@@ -8,8 +8,9 @@ namespace shardbus::golden {
 namespace {
 
 // start a [bootstrap] | crash a | pause a | resume a | leave a | down a b | host a type/count,... |
-// cut ab cd | heal | run | refuse a b (a finds the port of b closed)
-// The transcript holds events, commands to regions and table changes, but no gossip.
+// downing POLICY quorum_size= down_if_alone= | min_members N | cut ab cd | heal | run | refuse a b
+// (a finds the port of b closed) The transcript holds events, commands to regions and table
+// changes, but no gossip.
 class ControlPlayer final : public Player {
  public:
   ControlPlayer() : world_(config()) {}
@@ -45,6 +46,10 @@ class ControlPlayer final : public Player {
     if (command.verb == "run") return;
     if (command.verb == "heal") return world_.heal();
     if (command.verb == "cut") return cut(word(0), word(1));
+    if (command.verb == "downing") return world_.set_rules(downing_rules(command));
+    if (command.verb == "min_members") {
+      return world_.set_min_members(static_cast<std::uint32_t>(std::stoul(word(0))));
+    }
     const int at = machine(word(0));
     if (command.verb == "start") return world_.start(at, command.words.size() > 1);
     if (command.verb == "crash") return world_.crash(at);

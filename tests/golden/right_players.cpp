@@ -41,6 +41,7 @@ class MembershipPlayer final : public Player {
     wishes.reachable = nodes(command.value("reachable", "1,2,3,4,5"));
     wishes.leaving = nodes(command.value("leaving"));
     wishes.drained = nodes(command.value("drained"));
+    wishes.presumed = nodes(command.value("presumed"));
     for (const std::string& part : split(command.value("joiners"), ',')) {
       const auto fields = split(part, ':');
       NodeInfo node;
@@ -53,7 +54,7 @@ class MembershipPlayer final : public Player {
     return wishes;
   }
 
-  membership::Membership membership_{{NodeKey{1}, downing::count}};
+  membership::Membership membership_{{NodeKey{1}, downing::quorum_of({})}};
 };
 
 // view members= unreachable= dead= leaving= | digest N number= vote=T/N/digest resigned= stamp= |
@@ -72,14 +73,15 @@ class ElectionPlayer final : public Player {
   static election::Config config() {
     election::Config config;
     config.self = NodeKey{1};
-    config.quorum = downing::count;
+    config.quorum = downing::quorum_of({});
     return config;
   }
 
   static election::Input input(const Command& command) {
     if (command.verb == "view") {
       return election::View{member_set(command), nodes(command.value("unreachable")),
-                            nodes(command.value("dead")), nodes(command.value("leaving"))};
+                            nodes(command.value("dead")), nodes(command.value("leaving")),
+                            nodes(command.value("presumed"))};
     }
     if (command.verb == "digest") {
       election::DigestSeen digest;

@@ -29,20 +29,25 @@ class FailurePlayer final : public Player {
   failure::Detector detector_{failure::Config{}};
 };
 
-// count members= previous= agreeing= dead= evidence= | view members= unreachable= dead= by2=3,4
+// rules POLICY quorum_size= down_if_alone= | count members= previous= agreeing= dead= evidence= |
+// view members= unreachable= dead= leaving= by2=3,4
 class DowningPlayer final : public Player {
  public:
   std::string play(const std::string& text) override {
     const Command command(text);
+    if (command.verb == "rules") return set_rules(command);
     if (command.verb == "count") {
-      return std::string(
-                 to_text(downing::count(member_set(command), nodes(command.value("agreeing")),
-                                        nodes(command.value("dead"))))) +
+      return std::string(to_text(downing::count(rules_, member_set(command),
+                                                nodes(command.value("agreeing")),
+                                                nodes(command.value("dead"))))) +
              "\n";
     }
     if (command.verb != "view") throw std::invalid_argument(text);
-    downing::View view{
-        member_set(command), nodes(command.value("unreachable")), nodes(command.value("dead")), {}};
+    downing::View view{member_set(command),
+                       nodes(command.value("unreachable")),
+                       nodes(command.value("dead")),
+                       {},
+                       nodes(command.value("leaving"))};
     for (const auto& [key, value] : command.values) {
       if (key.rfind("by", 0) == 0) view.unreachable_by[node(key.substr(2))] = nodes(value);
     }
@@ -51,6 +56,13 @@ class DowningPlayer final : public Player {
   }
 
  private:
+  std::string set_rules(const Command& command) {
+    rules_ = downing_rules(command);
+    downing_ = downing::Downing(downing::Config{NodeKey{1}, rules_});
+    return to_text(rules_) + "\n";
+  }
+
+  downing::Rules rules_;
   downing::Downing downing_{downing::Config{NodeKey{1}}};
 };
 

@@ -230,6 +230,63 @@ def test_who_waits_for_seeds_is_told_who_may_found_the_cluster():
         daemon.wait_for_log("only the first seed of the list, tcp://127.0.0.1:1, may found")
 
 
+def test_seeds_of_a_file_are_read_anew_and_only_bootstrap_founds(tmp_path):
+    seeds = tmp_path / "seeds"
+    # Nobody listens on port 1 of this machine.
+    seeds.write_text("# not yet\ntcp://127.0.0.1:1\n")
+    with Daemon("--name", "second", "--seeds", f"file://{seeds}") as second:
+        second.wait_for_log(f"file://{seeds} = tcp://127.0.0.1:1 (connection refused); trying on; "
+                            "only a node with bootstrap may found the cluster")
+        with Daemon("--name", "first", "--bootstrap=true", "--seeds", f"file://{seeds}") as first:
+            first.ready()
+            seeds.write_text(f"{first.address}\n")
+            second.ready()
+            done = ctl("wait", "--members", "2", node=first.address)
+            assert done.returncode == 0, done.stderr
+
+
+def test_a_seed_file_that_is_missing_is_named_and_founds_nothing(tmp_path):
+    with Daemon("--bootstrap=true", "--seeds", f"file://{tmp_path}/none") as daemon:
+        daemon.wait_for_log(f"no answer from seeds file://{tmp_path}/none ({tmp_path}/none: "
+                            "No such file or directory); trying on")
+        (tmp_path / "none").write_text("")
+        daemon.ready()
+
+
+def test_seeds_by_name_are_resolved():
+    with Daemon("--name", "first") as first:
+        first.ready()
+        port = first.address.rpartition(":")[2]
+        for number, seed in enumerate((f"dns://localhost:{port}", f"tcp://localhost:{port}"), 2):
+            with Daemon("--name", f"n{number}", "--seeds", seed) as other:
+                other.ready()
+                done = ctl("wait", "--members", "2", node=first.address)
+                assert done.returncode == 0, done.stderr
+                other.send(signal.SIGTERM)
+                assert other.wait() == 0, other.log()
+
+
+def test_another_downing_policy_is_refused_with_both_values():
+    with Daemon("--name", "first") as first:
+        first.ready()
+        with Daemon("--name", "second", "--seeds", first.address, "--downing",
+                    "keep-oldest") as second:
+            second.wait_for_log("downing is keep-majority here, "
+                                "keep-oldest down_if_alone=true there")
+
+
+def test_below_min_members_nothing_is_given_out_and_status_says_so():
+    address = f"tcp://127.0.0.1:{free_port()}"
+    with Daemon("--name", "first", "--min-members", "2", listen=address) as first:
+        first.wait_for_log("below minimum members: 1 of 2, not allocating")
+        told = ctl_json("status", node=address)
+        assert (told["ready"], told["held_back"], told["shards_owned"]) == (
+            False, "below minimum members: 1 of 2, not allocating", 0)
+        with Daemon("--name", "second", "--min-members", "2", "--seeds", address) as second:
+            first.ready()
+            second.ready()
+
+
 # --- signals (H145) ----------------------------------------------------------------------------
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/model/text.hpp"
@@ -20,6 +21,7 @@ struct Options {
   bool trace = false;
   bool json = false;
   std::string break_name;
+  std::string downing = "keep-majority";
 };
 
 struct Totals {
@@ -46,10 +48,22 @@ struct Totals {
   }
 };
 
+const std::map<std::string, shardbus::downing::Rules>& policies() {
+  using shardbus::DowningPolicy;
+  static const std::map<std::string, shardbus::downing::Rules> kPolicies = {
+      {"keep-majority", {}},
+      {"static-quorum", {DowningPolicy::static_quorum}},
+      {"keep-oldest", {DowningPolicy::keep_oldest}},
+      {"keep-oldest-alone", {DowningPolicy::keep_oldest, 0, false}},
+      {"down-all", {DowningPolicy::down_all}}};
+  return kPolicies;
+}
+
 std::string replay_command(const Options& options, std::uint64_t seed) {
   std::string command = "shardbus-sim --seeds 1 --seed " + std::to_string(seed);
   if (options.machines != 0) command += " --nodes " + std::to_string(options.machines);
   if (!options.break_name.empty()) command += " --break " + options.break_name;
+  if (options.downing != "keep-majority") command += " --downing " + options.downing;
   return command + " --trace";
 }
 
@@ -58,6 +72,7 @@ shardbus::sim::ScenarioResult run_one(const Options& options, std::uint64_t seed
   scenario.seed = seed;
   scenario.machines = options.machines;
   scenario.break_name = options.break_name;
+  scenario.downing = policies().at(options.downing);
   if (options.trace) {
     scenario.trace = [](const std::string& line) { std::cout << line << '\n'; };
   }
@@ -138,6 +153,13 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(2, 20));
   app.add_flag("--trace", options.trace, "print every input and output");
   app.add_flag("--json", options.json, "print the result as JSON");
+  std::vector<std::string> downing;
+  for (const auto& [name, rules] : policies()) downing.push_back(name);
+  app.add_option(
+         "--downing", options.downing,
+         "policy of all nodes; keep-oldest-alone has down_if_alone off, static-quorum needs "
+         "a majority of the nodes")
+      ->check(CLI::IsMember(downing));
   std::string breaks = "break one rule on purpose, to see that it is noticed:";
   std::vector<std::string> names;
   for (const shardbus::sim::Break& known : shardbus::sim::all_breaks()) {

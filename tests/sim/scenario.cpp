@@ -67,6 +67,11 @@ class Scenario {
     config.workload.patient = config.lossless;
     if (!config.lossless && random_.chance(0.3)) narrow(config.data);
     config.breaks = breaks_named(options.break_name);
+    config.downing = options.downing;
+    const bool by_size = config.downing.policy == DowningPolicy::static_quorum;
+    if (by_size && config.downing.quorum_size == 0) {
+      config.downing.quorum_size = static_cast<std::uint32_t>(config.machines / 2 + 1);
+    }
     config.hash_trace = options.hash_trace;
     config.trace = options.trace;
     return config;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/time.hpp"
+#include "core/downing/policy.hpp"
 
 namespace shardbus::sim {
 
@@ -14,6 +15,8 @@ struct ScenarioOptions {
   std::uint64_t seed = 1;
   int machines = 0;        // 0: 3 to 7, from the seed
   std::string break_name;  // empty, or one of breaks.hpp
+  // Of static_quorum the size is a majority of the machines where it is 0.
+  downing::Rules downing{};
   bool hash_trace = false;
   std::function<void(const std::string& line)> trace;
 };

@@ -25,6 +25,8 @@ struct WorldConfig {
   WorkloadConfig workload;
   runtime::DataConfig data;  // limits and times
   Breaks breaks;
+  downing::Rules downing;
+  std::uint32_t min_members = 1;
   bool hash_trace = false;                             // costs a text per output
   std::function<void(const std::string& line)> trace;  // empty: no trace
 };
@@ -49,6 +51,9 @@ class World : private WireEvents {
   void heal();  // all blocks and clogs, and no frame is garbled any more
   void reset_link(int a, int b) { wires_.reset(a, b); }
   void garble(int from, int to, Garble how) { wires_.garble(from, to, how); }
+  // Of lives that begin from now on.
+  void set_rules(const downing::Rules& rules) { config_.downing = rules; }
+  void set_min_members(std::uint32_t members) { config_.min_members = members; }
   void quiet() { workload_.quiet(); }  // callers send nothing more
   void ask_everything();               // from every node
 

@@ -31,6 +31,8 @@ void World::begin_life(Node& node, bool bootstrap) {
   control.self = node.info;
   control.bootstrap = bootstrap;
   control.seed = random_.next();
+  control.downing = config_.downing;
+  control.min_members = config_.min_members;
   control.hosts = node.hosts;
   control.break_repeat_lower_term = config_.breaks.lower_term_repeated;
   control.break_answer_unchecked = config_.breaks.answer_unchecked;

@@ -99,7 +99,8 @@ void add_control_samples(Samples& samples, const AllocationTable& table) {
   samples.file("control");
   add_commands(samples);
   add_reports(samples);
-  samples.add("join", control(JoinRequest{"shop", node_b(), {{"cart", 256}}}));
+  samples.add("join", control(JoinRequest{
+                          "shop", node_b(), {{"cart", 256}}, {{"downing", "keep-majority"}}}));
   samples.add("join_refused", control(JoinRefused{static_cast<std::uint16_t>(Errc::config_mismatch),
                                                   "type cart: 256 shards here, 64 there"}));
   samples.add("table_pull", control(TablePull{{Term{3}, a, 11}}));

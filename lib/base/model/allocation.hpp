@@ -167,10 +167,16 @@ struct RegionReport {
 };
 
 // --- between control loops, over the peer links ---
+struct Setting {  // of a node's configuration, as text
+  std::string name;
+  std::string value;
+  friend bool operator==(const Setting&, const Setting&) = default;
+};
 struct JoinRequest {  // from a node that is in no cluster to the coordinator it knows
   std::string cluster;
   NodeInfo node;
   std::vector<HostedType> hosts;
+  std::vector<Setting> settings{};  // that all nodes of a cluster should have alike
   friend bool operator==(const JoinRequest&, const JoinRequest&) = default;
 };
 struct JoinRefused {  // final: the text shows both values

@@ -31,6 +31,11 @@ inline bool erase(KeySet& keys, NodeKey key) {
   return true;
 }
 
+inline KeySet joined(KeySet keys, const KeySet& more) {
+  for (const NodeKey key : more) insert(keys, key);
+  return keys;
+}
+
 inline KeySet keys_of(const std::vector<Member>& members) {
   KeySet keys;
   for (const Member& member : members) insert(keys, member.node.key);

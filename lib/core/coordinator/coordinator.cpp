@@ -41,8 +41,9 @@ void Coordinator::decide(const Decide& input) {
 }
 
 void Coordinator::set_view(const View& view) {
-  if (view.peers == peers_) return;
+  if (view.peers == peers_ && view.first_homes == first_homes_) return;
   peers_ = view.peers;
+  first_homes_ = view.first_homes;
   dirty_ = true;
 }
 

@@ -55,8 +55,9 @@ struct Decide {
 };               // from now on; `known` is this node's table
 struct Stop {};  // at once
 struct View {
-  std::vector<Peer> peers;
-};               // oldest first; who is not in it is gone
+  std::vector<Peer> peers;  // oldest first; who is not in it is gone
+  bool first_homes = true;  // shards that nobody ever owned may be given out
+};
 struct Tick {};  // acts on everything that was heard
 // What an operator wants. It lasts with the table, except `move` and `apply`, which are done once:
 // a later coordinator knows nothing of what they have not moved yet.
@@ -267,6 +268,7 @@ class Coordinator {
   std::uint64_t counter_ = 0;       // of generations; never reset
   std::uint64_t table_number_ = 0;  // of table versions; never reset
   std::vector<Peer> peers_;
+  bool first_homes_ = true;
   KeySet missing_;  // members whose report of this term has not come
   Time ask_at_{};
   KeySet former_;  // owners that have not reported yet that they let go

@@ -118,7 +118,8 @@ PlacementSnapshot Coordinator::snapshot(Time now, const std::string& name, const
     const bool keeps = owner != nullptr && cordoned(*owner) && !draining(*owner) &&
                        !owner->leaving && may_own(*owner, name, type.shards.size()) &&
                        (view.pins.back() == kNoNode || view.pins.back() == owner->key);
-    view.fixed.push_back(busy || shard.held || unclear || keeps || shard.wanted ||
+    const bool waits = !first_homes_ && !shard.entry.generation.known();
+    view.fixed.push_back(busy || shard.held || unclear || keeps || waits || shard.wanted ||
                          alive(shard.former));
     view.resting.push_back(now < shard.rests_until);
   }

@@ -6,34 +6,6 @@
 #include "base/model/text.hpp"
 
 namespace shardbus::downing {
-namespace {
-
-Authority count_list(const KeySet& list, const KeySet& agreeing, const KeySet& dead) {
-  std::size_t living = 0;
-  std::size_t yes = 0;
-  for (const NodeKey key : list) {
-    if (contains(dead, key)) continue;
-    ++living;
-    if (contains(agreeing, key)) ++yes;
-  }
-  if (yes * 2 > list.size()) return Authority::full;
-  // Of a list whose members are all dead nobody can decide, so nobody has to agree.
-  if (living == 0 && !list.empty()) return Authority::evidence;
-  return yes * 2 > living ? Authority::evidence : Authority::none;
-}
-
-}  // namespace
-
-Authority count(const MemberSet& set, const KeySet& agreeing, const KeySet& dead) {
-  const KeySet members = keys_of(set.members);
-  const bool nobody = std::none_of(members.begin(), members.end(), [&](NodeKey key) {
-    return contains(agreeing, key) && !contains(dead, key);
-  });
-  if (nobody) return Authority::none;
-  Authority result = count_list(members, agreeing, dead);
-  if (!set.counted) result = std::min(result, count_list(set.previous, agreeing, dead));
-  return set.evidence ? std::min(result, Authority::evidence) : result;
-}
 
 Duration default_stable_after(std::size_t members) {
   struct Step {
@@ -48,81 +20,103 @@ Duration default_stable_after(std::size_t members) {
   return std::chrono::seconds(5);
 }
 
-Side side_of(NodeKey self, const View& view) {
-  std::size_t living = 0;
-  std::size_t heard = 0;
-  bool oldest_heard = false;
-  for (const Member& member : view.set.members) {
-    const NodeKey key = member.node.key;
-    if (contains(view.dead, key)) continue;
-    const bool hears = key == self || !contains(view.unreachable, key);
-    if (living == 0) oldest_heard = hears;
-    ++living;
-    if (hears) ++heard;
-  }
-  if (heard == living) return Side::whole;
-  if (heard * 2 > living) return Side::majority;
-  if (heard * 2 < living) return Side::minority;
-  return oldest_heard ? Side::tie_won : Side::tie_lost;
-}
-
 std::vector<Output> Downing::step(Time now, const View& view) {
-  note_view(now, view);
+  note_view(now, view, picture_of(config_.self, view));
+  judgement_ = judge(config_.rules, view, picture_);
   deadline_ = kNever;
-  if (side_ == Side::whole || downed_) return {};
+  if (downed_) return {};
   const Duration stable_after = config_.stable_after.count() != 0
                                     ? config_.stable_after
                                     : default_stable_after(view.set.members.size());
-  const bool loses = side_ == Side::minority || side_ == Side::tie_lost;
-  const Duration patience =
-      loses ? std::max(Duration{}, stable_after - config_.loser_goes_first) : stable_after;
-  if (now < stable_since_ + patience) {
-    deadline_ = stable_since_ + patience;
-    return {};
-  }
-  if (loses) {
+  std::string reason;
+  if (goes_now(now, stable_after, reason)) {
     downed_ = true;
-    return {DownSelf{side_ == Side::minority ? "minority" : "even split without the oldest"}};
+    return {DownSelf{std::move(reason)}};
   }
-  KeySet leaving = widely_unreachable(view);
-  if (side_ == Side::tie_won || leaving.empty()) return {};
-  return {RemoveUnreachable{std::move(leaving)}};
+  const Verdict verdict = judgement_.verdict;
+  if (verdict == Verdict::goes || verdict == Verdict::stays) return {};
+  std::vector<Output> out;
+  KeySet removed;
+  if (!picture_.gone.empty() && due(now, stable_since_ + stable_after)) {
+    for (const NodeKey key : picture_.gone) {
+      if (find_member(view.set, key) != nullptr) insert(removed, key);
+    }
+    if (verdict == Verdict::goes_on) out.emplace_back(GoOnWithout{picture_.gone});
+  }
+  for (const Outcast& outcast : picture_.outcasts) {
+    if (outcast.key == config_.self || find_member(view.set, outcast.key) == nullptr) continue;
+    if (due(now, end_of(outcast, stable_after))) insert(removed, outcast.key);
+  }
+  if (!removed.empty()) out.emplace_back(RemoveUnreachable{std::move(removed)});
+  return out;
 }
 
-void Downing::note_view(Time now, const View& view) {
-  KeySet members = keys_of(view.set.members);
-  if (members == members_ && view.unreachable == unreachable_ && view.dead == dead_) return;
-  members_ = std::move(members);
-  unreachable_ = view.unreachable;
+bool Downing::due(Time now, Time when) {
+  if (now >= when) return true;
+  deadline_ = std::min(deadline_, when);
+  return false;
+}
+
+Time Downing::end_of(const Outcast& outcast, Duration stable_after) const {
+  return outcasts_since_ + (outcast.widely ? 1 : config_.indirect_patience) * stable_after;
+}
+
+bool Downing::goes_now(Time now, Duration stable_after, std::string& reason) {
+  const Duration earlier = std::min(config_.loser_goes_first, stable_after);
+  if (judgement_.verdict == Verdict::goes && due(now, stable_since_ + stable_after - earlier)) {
+    reason = judgement_.reason;
+    return true;
+  }
+  for (const Outcast& outcast : picture_.outcasts) {
+    if (outcast.key != config_.self || !due(now, end_of(outcast, stable_after) - earlier)) continue;
+    reason = outcast.widely ? "most of the others cannot be heard, or do not hear this node"
+                            : "a link to another member is bad, though others reach both";
+    return true;
+  }
+  return false;
+}
+
+void Downing::note_view(Time now, const View& view, Picture picture) {
+  const bool same_outcasts = std::equal(
+      picture.outcasts.begin(), picture.outcasts.end(), picture_.outcasts.begin(),
+      picture_.outcasts.end(), [](const Outcast& a, const Outcast& b) { return a.key == b.key; });
+  if (!same_outcasts) outcasts_since_ = now;
+  if (!only_removals(view, picture)) stable_since_ = now;
+  picture_ = std::move(picture);
   dead_ = view.dead;
-  side_ = side_of(config_.self, view);
-  stable_since_ = now;
 }
 
-// One bad link must not remove a healthy node: most of those whom this node hears have to miss it.
-KeySet Downing::widely_unreachable(const View& view) {
-  KeySet result;
-  for (const NodeKey key : view.unreachable) {
-    if (find_member(view.set, key) == nullptr || contains(view.dead, key)) continue;
-    std::size_t missing = 1;
-    for (const auto& [by, keys] : view.unreachable_by) missing += contains(keys, key) ? 1 : 0;
-    if (missing * 2 > view.unreachable_by.size() + 1) insert(result, key);
-  }
-  return result;
+// Whoever is removed or leaves no longer counts; that the others are silent is as old as before.
+bool Downing::only_removals(const View& view, const Picture& picture) const {
+  if (picture.ours != picture_.ours) return false;
+  const bool nobody_died = std::all_of(view.dead.begin(), view.dead.end(),
+                                       [this](NodeKey key) { return contains(dead_, key); });
+  return nobody_died && std::all_of(picture.gone.begin(), picture.gone.end(),
+                                    [this](NodeKey key) { return contains(picture_.gone, key); });
 }
 
 std::string to_text(const Output& output) {
   if (const auto* remove = std::get_if<RemoveUnreachable>(&output)) {
     return "remove_unreachable " + shardbus::to_text(remove->members);
   }
+  if (const auto* without = std::get_if<GoOnWithout>(&output)) {
+    return "go_on_without " + shardbus::to_text(without->members);
+  }
   return "down_self " + std::get<DownSelf>(output).reason;
 }
 
 std::string Downing::state_text() const {
-  static constexpr std::array kSides = {"whole", "majority", "minority", "tie_won", "tie_lost"};
-  return std::string("downing ") + kSides.at(static_cast<std::size_t>(side_)) + " unreachable " +
-         shardbus::to_text(unreachable_) + " since " +
-         shardbus::to_text(stable_since_.time_since_epoch()) + (downed_ ? " downed" : "");
+  std::string text = std::string("downing ") + to_text(judgement_.verdict) + " gone " +
+                     shardbus::to_text(picture_.gone) + " since " +
+                     shardbus::to_text(stable_since_.time_since_epoch());
+  if (!picture_.outcasts.empty()) {
+    text += " outcasts";
+    for (const Outcast& outcast : picture_.outcasts) {
+      text += " " + shardbus::to_text(outcast.key) + (outcast.widely ? "(widely)" : "");
+    }
+    text += " since " + shardbus::to_text(outcasts_since_.time_since_epoch());
+  }
+  return text + (downed_ ? " downed" : "");
 }
 
 }  // namespace shardbus::downing

@@ -1,23 +1,15 @@
-// Keep-majority: the quorum predicate, and who has to go when a silence stays.
+// Who has to go when a silence stays, and when: gives the policy the time it needs.
 // It says what to do; only a coordinator with authority removes anybody.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "base/model/quorum.hpp"
 #include "base/time.hpp"
+#include "core/downing/policy.hpp"
 
 namespace shardbus::downing {
-
-// Full: a strict majority of the set, and while it is not counted also of the previous list.
-// Evidence: the same over the lists minus the proven dead, or a full count over a set whose lineage
-// is evidence. There is no tie-break: with one, neighbouring sets have disjoint quorums
-// (protocols.md A5).
-Authority count(const MemberSet& set, const KeySet& agreeing, const KeySet& dead);
 
 // How long a view of who is unreachable must stay the same before it is acted on: 1 s up to 5
 // members, 1.5 s to 10, 2 s to 20, 3 s to 50, 4 s to 100, then 5 s.
@@ -25,39 +17,31 @@ Duration default_stable_after(std::size_t members);
 
 struct Config {
   NodeKey self;
+  Rules rules{};
   Duration stable_after{};  // 0: default_stable_after
-  // The losing side goes this much earlier than the winning side removes it, so that with equal
-  // detection times nobody owns a shard twice.
+  // Whoever goes does so this much earlier than others remove it, so that with equal detection
+  // times nobody owns a shard twice.
   Duration loser_goes_first = std::chrono::milliseconds(250);
-};
-
-// --- input: the view of this node; also the tick ---
-struct View {
-  MemberSet set;
-  KeySet unreachable;  // what this node cannot hear
-  KeySet dead;
-  // What the others say that they cannot hear; only of members that this node hears.
-  std::map<NodeKey, KeySet> unreachable_by;
+  // A link that is bad between two nodes only, while others reach both, may recover: it is given so
+  // many times stable_after.
+  int indirect_patience = 3;
 };
 
 // --- outputs ---
 struct RemoveUnreachable {
   KeySet members;
 };  // for a coordinator; repeated while it holds
+struct GoOnWithout {
+  KeySet members;
+};  // they are taken for gone, see policy.hpp; repeated while it holds
 struct DownSelf {
   std::string reason;
 };  // once
-using Output = std::variant<RemoveUnreachable, DownSelf>;
+using Output = std::variant<RemoveUnreachable, GoOnWithout, DownSelf>;
 
 std::string to_text(const Output& output);
 
-enum class Side : std::uint8_t { whole, majority, minority, tie_won, tie_lost };
-
-// Which side of the split this node is on, the dead left out. On an even split the side with the
-// oldest member stays; that side still cannot decide anything.
-Side side_of(NodeKey self, const View& view);
-
-// Invariant: the answer depends on nothing but how long the same view has stood.
+// Invariant: the answer depends on nothing but the view and how long the same one has stood.
 class Downing {
  public:
   explicit Downing(const Config& config) : config_(config) {}
@@ -67,15 +51,19 @@ class Downing {
   [[nodiscard]] std::string state_text() const;
 
  private:
-  void note_view(Time now, const View& view);
-  [[nodiscard]] static KeySet widely_unreachable(const View& view);
+  void note_view(Time now, const View& view, Picture picture);
+  [[nodiscard]] bool only_removals(const View& view, const Picture& picture) const;
+  // Whether `when` has come; else it wakes up then.
+  bool due(Time now, Time when);
+  [[nodiscard]] Time end_of(const Outcast& outcast, Duration stable_after) const;
+  bool goes_now(Time now, Duration stable_after, std::string& reason);
 
   Config config_;
-  KeySet members_;
-  KeySet unreachable_;
+  Picture picture_;
   KeySet dead_;
-  Side side_ = Side::whole;
+  Judgement judgement_;
   Time stable_since_{};
+  Time outcasts_since_{};
   Time deadline_ = kNever;
   bool downed_ = false;
 };

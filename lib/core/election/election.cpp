@@ -117,7 +117,11 @@ Authority Election::measure(Time now) const {
   for (const auto& [key, peer] : peers_) {
     if (peer.supports_until > now) insert(agreeing, key);
   }
-  return config_.quorum(view_.set, agreeing, view_.dead);
+  return count(agreeing);
+}
+
+Authority Election::count(const KeySet& agreeing) const {
+  return config_.quorum(view_.set, agreeing, joined(view_.dead, view_.presumed));
 }
 
 bool Election::reaches_quorum(Time now) const {
@@ -126,7 +130,7 @@ bool Election::reaches_quorum(Time now) const {
     if (contains(view_.unreachable, key) || !takes_part(view_.set, key)) continue;
     if (!promised_elsewhere(now, peer)) insert(reached, key);
   }
-  return config_.quorum(view_.set, reached, view_.dead) != Authority::none;
+  return count(reached) != Authority::none;
 }
 
 // Who is up and stays; if nobody of the living is, anybody who lives: the set must not be orphaned.
@@ -135,7 +139,7 @@ std::vector<NodeKey> Election::candidates() const {
   std::vector<NodeKey> living;
   for (const Member& member : view_.set.members) {
     const NodeKey key = member.node.key;
-    if (contains(view_.dead, key)) continue;
+    if (contains(view_.dead, key) || contains(view_.presumed, key)) continue;
     living.push_back(key);
     const bool stays = member.state == MemberState::up && !contains(view_.leaving, key);
     if (stays) staying.push_back(key);

@@ -32,6 +32,9 @@ struct View {  // whenever one of these changed
   KeySet unreachable;
   KeySet dead;
   KeySet leaving;  // do not claim
+  // Taken for gone by the downing policy: they leave the count as the dead do, but no promise to
+  // them is broken.
+  KeySet presumed{};
 };
 struct DigestSeen {
   NodeKey from;
@@ -109,6 +112,7 @@ class Election {
   [[nodiscard]] bool promise_over(Time now) const;
   [[nodiscard]] bool promised_elsewhere(Time now, const Peer& peer) const;
   [[nodiscard]] Authority measure(Time now) const;
+  [[nodiscard]] Authority count(const KeySet& agreeing) const;
   [[nodiscard]] bool contested() const;
   [[nodiscard]] bool reaches_quorum(Time now) const;
   [[nodiscard]] std::vector<NodeKey> candidates() const;  // oldest first

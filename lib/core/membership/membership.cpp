@@ -62,7 +62,7 @@ void Membership::decide(const Decide& input, std::vector<Output>& out) {
   }
   // A set of one counts at once, so several changes may follow each other here.
   for (int changes = 0; changes < 16; ++changes) {
-    if (!set_.counted && !try_count(input.wishes.dead, out)) return;
+    if (!set_.counted && !try_count(joined(input.wishes.dead, input.wishes.presumed), out)) return;
     if (!change(input.wishes, out)) return;
   }
 }
@@ -151,7 +151,8 @@ bool Membership::advance_states(const Wishes& wishes, std::vector<Output>& out) 
 bool Membership::keeps_quorum(NodeKey without, const Wishes& wishes) const {
   MemberSet after = set_;
   std::erase_if(after.members, [&](const Member& m) { return m.node.key == without; });
-  return config_.quorum(after, wishes.reachable, wishes.dead) != Authority::none;
+  return config_.quorum(after, wishes.reachable, joined(wishes.dead, wishes.presumed)) !=
+         Authority::none;
 }
 
 // The list that counted last stays in the denominator until the new one counts.

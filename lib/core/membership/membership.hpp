@@ -28,6 +28,7 @@ struct Wishes {
   KeySet leaving;                 // asked to leave: up -> leaving
   KeySet drained;                 // own nothing any more: leaving -> exiting -> removed
   std::vector<NodeInfo> joiners;  // in the order in which they asked
+  KeySet presumed;                // taken for gone by the downing policy: they do not count
 };
 
 // --- inputs ---

@@ -13,7 +13,7 @@ election::Config election_config(const ControlConfig& config) {
   out.self = config.self.key;
   out.lease = config.lease;
   out.seed = config.seed;
-  out.quorum = downing::count;
+  out.quorum = downing::quorum_of(config.downing);
   out.break_repeat_lower_term = config.break_repeat_lower_term;
   return out;
 }
@@ -21,6 +21,7 @@ election::Config election_config(const ControlConfig& config) {
 downing::Config downing_config(const ControlConfig& config) {
   downing::Config out;
   out.self = config.self.key;
+  out.rules = config.downing;
   out.stable_after = config.stable_after;
   return out;
 }
@@ -43,7 +44,7 @@ ControlPlane::ControlPlane(Time now, ControlConfig config)
       random_(config_.seed),
       now_(now),
       detector_(config_.failure),
-      membership_({self_, downing::count}),
+      membership_({self_, downing::quorum_of(config_.downing)}),
       election_(election_config(config_)),
       downing_(downing_config(config_)),
       coordinator_(coordinator_config(config_)),

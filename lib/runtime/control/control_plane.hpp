@@ -20,6 +20,7 @@
 #include "core/election/election.hpp"
 #include "core/failure/failure.hpp"
 #include "core/membership/membership.hpp"
+#include "runtime/control/control_status.hpp"
 #include "shardbus/status.hpp"
 
 namespace shardbus::control {
@@ -36,6 +37,8 @@ struct ControlConfig {
   Duration join_interval = std::chrono::milliseconds(500);
   Duration pull_interval = std::chrono::milliseconds(50);
   Duration stable_after{};  // 0: by size, see downing
+  downing::Rules downing;
+  std::uint32_t min_members = 1;  // up, before any shard is given out for the first time
   Duration handoff_timeout = std::chrono::seconds(7);
   Duration move_cooldown = std::chrono::seconds(10);
   failure::Config failure;
@@ -90,57 +93,6 @@ using ControlOutput =
                  TableChanged, Event, LeaveDone, DownSelf>;
 
 std::string to_text(const ControlOutput& output);
-
-// --- what operators see ---
-struct MemberStatus {
-  Member member;
-  failure::Reach reach = failure::Reach::reachable;
-  double phi = 0;
-  bool leaving = false;
-  std::uint64_t load = 0;  // shards it owns
-};
-struct ControlStatus {
-  NodeInfo self;
-  bool in_cluster = false;
-  bool leaving = false;
-  std::uint64_t cluster_id = 0;
-  Term term;
-  NodeKey coordinator;                    // 0: none known
-  Authority authority = Authority::none;  // of this node
-  Stamp stamp;
-  bool counted = false;
-  bool evidence = false;
-  std::vector<MemberStatus> members;
-  TableVersion table;
-  std::vector<coordinator::Handoff> handoffs;  // only at the coordinator
-  std::uint64_t waiting_moves = 0;             // likewise
-};
-
-// One change of the table, as this node learned it. `told`: by a delta; else the node pulled the
-// whole table, and nobody knows why.
-struct Change {
-  Time at{};
-  TableVersion version;
-  ShardName shard;
-  NodeKey from;
-  TableEntry entry;
-  bool told = false;
-  Cause cause = Cause::placed;
-  std::string actor;
-};
-
-// Inputs that were normal, but had no effect.
-struct IgnoredInputs {
-  std::uint64_t other_cluster = 0;
-  std::uint64_t old_digest = 0;
-  std::uint64_t old_incarnation = 0;
-  std::uint64_t duplicate_name = 0;
-  std::uint64_t unknown_sender = 0;
-  std::uint64_t old_command = 0;
-  std::uint64_t old_table = 0;
-  std::uint64_t unknown_death = 0;
-  std::uint64_t not_deciding = 0;
-};
 
 class ControlPlane {
  public:
@@ -229,6 +181,8 @@ class ControlPlane {
   void ask_to_join();
   void refuse(const JoinRequest& request, JoinRefused refusal);
   [[nodiscard]] JoinRefused check_join(const JoinRequest& request) const;
+  [[nodiscard]] std::vector<Setting> settings() const;
+  [[nodiscard]] std::string other_settings(const JoinRequest& request) const;
   void forget_joiners();
   [[nodiscard]] std::vector<NodeInfo> joiners() const;
 
@@ -241,10 +195,15 @@ class ControlPlane {
   void apply(const std::vector<election::Output>& outputs);
   void apply(std::vector<coordinator::Output> outputs);
   void apply(const std::vector<downing::Output>& outputs);
+  void presume(const KeySet& gone);
   void feed_election();
   bool decide_members();
   void decide_shards();
   void feed_downing();
+  void warn_of_members();
+  void note_held_back();
+  [[nodiscard]] std::size_t members_up() const;
+  [[nodiscard]] std::string held_back() const;
   void maybe_leave();
   void leave_as_last();
   void own_pause(Duration late);
@@ -286,9 +245,12 @@ class ControlPlane {
   std::map<NodeKey, Digest> peers_;    // newest digest of each node heard
   std::map<NodeKey, NodeInfo> infos_;  // how to reach whom
   std::map<NodeKey, Connection> connected_;
-  KeySet dead_;       // proven dead, while they take part in the set
-  GoneNodes gone_;    // former members: an incarnation never comes back
-  KeySet to_remove_;  // by downing
+  KeySet dead_;                     // proven dead, while they take part in the set
+  GoneNodes gone_;                  // former members: an incarnation never comes back
+  KeySet to_remove_;                // by downing
+  KeySet presumed_;                 // by downing: taken for gone
+  bool warned_of_members_ = false;  // too many for static-quorum
+  std::string held_back_;           // told last, by this node as coordinator
   std::vector<HostedType> hosts_;
   bool leaving_ = false;
   bool stopped_ = false;

@@ -2,6 +2,7 @@
 // changes any more.
 #include <algorithm>
 
+#include "base/model/table.hpp"
 #include "base/model/text.hpp"
 #include "base/overloaded.hpp"
 #include "runtime/control/control_plane.hpp"
@@ -74,14 +75,13 @@ void ControlPlane::apply(const std::vector<failure::Output>& outputs) {
   }
 }
 
-// While this process stood still the others may have decided without it, if they were enough to. Of
-// two, the oldest stays: the other one has given up by now.
+// While this process stood still the others may have decided without it, if they were enough to.
+// The policy knows whose side they have given up for by now.
 void ControlPlane::own_pause(Duration late) {
   event(Severity::warn, "failure.self_paused", shardbus::to_text(late));
   apply(election_.step(now_, election::GiveUp{}));
-  const std::vector<Member>& members = membership_.set().members;
-  if (!in_set() || members.size() < 2) return;
-  const bool stays = members.size() == 2 && members.front().node.key == self_;
+  if (!in_set()) return;
+  const bool stays = downing::survives_own_pause(config_.downing, membership_.set(), self_);
   if (!stays) down_self("paused for " + shardbus::to_text(late));
 }
 
@@ -142,19 +142,36 @@ void ControlPlane::apply(std::vector<coordinator::Output> outputs) {
 
 void ControlPlane::apply(const std::vector<downing::Output>& outputs) {
   to_remove_.clear();
+  KeySet gone;
   for (const downing::Output& output : outputs) {
     if (const auto* down = std::get_if<downing::DownSelf>(&output)) {
       down_self(down->reason);
+    } else if (const auto* without = std::get_if<downing::GoOnWithout>(&output)) {
+      gone = without->members;
     } else {
       to_remove_ = std::get<downing::RemoveUnreachable>(output).members;
     }
+  }
+  presume(gone);
+}
+
+void ControlPlane::presume(const KeySet& gone) {
+  if (gone == presumed_) return;
+  const bool more = std::any_of(gone.begin(), gone.end(),
+                                [this](NodeKey key) { return !contains(presumed_, key); });
+  presumed_ = gone;
+  view_changed_ = true;
+  if (more) {
+    event(Severity::warn, "downing.goes_on",
+          downing::to_text(config_.downing) + ": without " + shardbus::to_text(gone));
   }
 }
 
 void ControlPlane::feed_election() {
   if (!view_changed_) return;
   view_changed_ = false;
-  apply(election_.step(now_, election::View{membership_.set(), unreachable(), dead_, leaving()}));
+  apply(election_.step(
+      now_, election::View{membership_.set(), unreachable(), dead_, leaving(), presumed_}));
 }
 
 // Returns whether the set changed, so that everything has to be looked at again.
@@ -168,6 +185,7 @@ bool ControlPlane::decide_members() {
 membership::Wishes ControlPlane::wishes() const {
   membership::Wishes result;
   result.dead = dead_;
+  result.presumed = presumed_;
   result.unreachable = to_remove_;
   result.reachable = keys_of(membership_.set().members);
   for (const NodeKey key : unreachable()) erase(result.reachable, key);
@@ -188,13 +206,49 @@ void ControlPlane::decide_shards() {
     apply(coordinator_.step(now_, coordinator::Tick{}));
     return;
   }
+  note_held_back();
   apply(coordinator_.step(now_, coordinator_view()));
   apply(coordinator_.step(now_, coordinator::Decide{election_.vote().term, table_}));
   apply(coordinator_.step(now_, coordinator::Tick{}));
 }
 
+std::size_t ControlPlane::members_up() const {
+  const std::vector<Member>& members = membership_.set().members;
+  return static_cast<std::size_t>(
+      std::count_if(members.begin(), members.end(),
+                    [](const Member& member) { return member.state == MemberState::up; }));
+}
+
+// What had an owner once gets another one, however few are left: it is waited for.
+std::string ControlPlane::held_back() const {
+  const std::size_t up = members_up();
+  if (!in_set() || up >= config_.min_members) return {};
+  const auto waits = [this](const HostedType& type) {
+    const TypeTable* table = find_type(table_, type.name);
+    return table == nullptr ||
+           std::any_of(table->entries.begin(), table->entries.end(),
+                       [](const TableEntry& entry) { return !entry.generation.known(); });
+  };
+  if (std::none_of(hosts_.begin(), hosts_.end(), waits)) return {};
+  return "below minimum members: " + std::to_string(up) + " of " +
+         std::to_string(config_.min_members) + ", not allocating";
+}
+
+void ControlPlane::note_held_back() {
+  std::string now = held_back();
+  if (now == held_back_) return;
+  held_back_ = std::move(now);
+  if (!held_back_.empty()) {
+    event(Severity::warn, "coordinator.held_back", held_back_);
+  } else if (members_up() >= config_.min_members) {
+    event(Severity::info, "coordinator.minimum_reached",
+          std::to_string(members_up()) + " members are up, allocating");
+  }
+}
+
 coordinator::View ControlPlane::coordinator_view() const {
   coordinator::View view;
+  view.first_homes = members_up() >= config_.min_members;
   for (const Member& member : membership_.set().members) {
     const NodeKey key = member.node.key;
     coordinator::Peer peer;
@@ -221,12 +275,28 @@ coordinator::View ControlPlane::coordinator_view() const {
 
 void ControlPlane::feed_downing() {
   if (!takes_part(membership_.set(), self_)) return;
-  downing::View view{membership_.set(), unreachable(), dead_, {}};
+  downing::View view{membership_.set(), unreachable(), dead_, {}, leaving()};
   for (const auto& [key, digest] : peers_) {
     if (detector_.reach(key) != failure::Reach::reachable) continue;
-    if (find_member(view.set, key) != nullptr) view.unreachable_by[key] = digest.unreachable;
+    if (takes_part(view.set, key)) view.unreachable_by[key] = digest.unreachable;
+  }
+  for (const Member& member : view.set.members) {
+    const bool stays = member.state == MemberState::up || member.state == MemberState::joining;
+    if (!stays) insert(view.leaving, member.node.key);
   }
   apply(downing_.step(now_, view));
+  warn_of_members();
+}
+
+void ControlPlane::warn_of_members() {
+  const std::size_t members = membership_.set().members.size();
+  const bool many = downing::too_many_members(config_.downing, members);
+  if (many == warned_of_members_) return;
+  warned_of_members_ = many;
+  if (!many) return;
+  event(Severity::warn, "downing.too_many_members",
+        std::to_string(members) + " members, quorum_size is " +
+            std::to_string(config_.downing.quorum_size) + ": any split downs all of them");
 }
 
 void ControlPlane::maybe_leave() {
@@ -270,8 +340,7 @@ bool ControlPlane::others_stay() const {
 
 KeySet ControlPlane::unreachable() const {
   KeySet result;
-  for (const Member& member : membership_.set().members) {
-    const NodeKey key = member.node.key;
+  for (const NodeKey key : detector_.watched()) {
     if (key == self_ || contains(dead_, key)) continue;
     if (detector_.reach(key) != failure::Reach::reachable) insert(result, key);
   }

@@ -74,7 +74,7 @@ void ControlPlane::learn_contact(const Digest& digest) {
 void ControlPlane::ask_to_join() {
   if (cluster_id_ != 0 || join_refused_ || contacts_.empty() || now_ < join_at_) return;
   join_at_ = now_ + config_.join_interval;
-  const JoinRequest request{config_.cluster, config_.self, hosts_};
+  const JoinRequest request{config_.cluster, config_.self, hosts_, settings()};
   if (join_coordinator_ != kNoNode) send(join_coordinator_, request);
   // The coordinator may have changed without this node hearing of it: contacts pass it on.
   for (const NodeInfo& contact : contacts_) {
@@ -109,7 +109,33 @@ void ControlPlane::handle(NodeKey from, const JoinRequest& request) {
   remember(request.node);
   const auto [joiner, added] = joiners_.try_emplace(request.node.key);
   joiner->second = Joiner{request, now_};
-  if (added) joiner_order_.push_back(request.node.key);
+  if (!added) return;
+  joiner_order_.push_back(request.node.key);
+  const std::string differs = other_settings(request);
+  if (!differs.empty()) event(Severity::warn, "join.differs", request.node.name + ": " + differs);
+}
+
+std::vector<Setting> ControlPlane::settings() const {
+  const auto text = [](Duration duration) {
+    return duration == Duration::zero() ? "by size" : shardbus::to_text(duration);
+  };
+  return {{"downing", downing::to_text(config_.downing)},
+          {"min_members", std::to_string(config_.min_members)},
+          {"stable_after", text(config_.stable_after)},
+          {"failure_timeout", text(config_.failure.acceptable_pause)}};
+}
+
+// Those that disturb, but endanger nothing: of both the values.
+std::string ControlPlane::other_settings(const JoinRequest& request) const {
+  std::string result;
+  for (const Setting& mine : settings()) {
+    for (const Setting& theirs : request.settings) {
+      if (theirs.name != mine.name || theirs.value == mine.value) continue;
+      result += (result.empty() ? "" : "; ") + mine.name + " is " + mine.value + " here, " +
+                theirs.value + " there";
+    }
+  }
+  return result;
 }
 
 // Not remembered: only its answer needs its address.
@@ -143,6 +169,15 @@ JoinRefused ControlPlane::check_join(const JoinRequest& request) const {
                     "incarnation " + std::to_string(node.incarnation) + " is known here, " +
                         std::to_string(request.node.incarnation) + " asked");
     }
+  }
+  // Two policies might each let their own side go on.
+  const std::string here = downing::to_text(config_.downing);
+  std::string there = downing::to_text(downing::Rules{});
+  for (const Setting& setting : request.settings) {
+    if (setting.name == "downing") there = setting.value;
+  }
+  if (there != here) {
+    return refuse(Errc::config_mismatch, "downing is " + here + " here, " + there + " there");
   }
   for (const HostedType& type : request.hosts) {
     const TypeTable* known = find_type(table_, type.name);

@@ -18,6 +18,9 @@ ControlStatus ControlPlane::status() const {
   status.counted = set.counted;
   status.evidence = set.evidence;
   status.table = table_.version;
+  status.min_members = config_.min_members;
+  status.downing = downing::to_text(config_.downing);
+  status.held_back = held_back();
   const KeySet going = leaving();
   for (const Member& member : set.members) {
     const NodeKey key = member.node.key;

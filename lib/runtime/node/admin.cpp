@@ -113,6 +113,9 @@ void AdminAnswers::cluster_entries() {
   out_.entry("members", static_cast<std::uint64_t>(status.members.size()));
   out_.entry("up", up);
   out_.entry("unreachable", unreachable);
+  out_.entry("min_members", std::uint64_t{status.min_members});
+  out_.entry("held_back", status.held_back);
+  out_.entry("downing", status.downing);
   out_.entry("moves_open", static_cast<std::uint64_t>(status.handoffs.size()));
 }
 
@@ -127,7 +130,7 @@ void AdminAnswers::status() {
   const DataStatus data = plane_.status();
   std::string why = why_not_ready(view_, 1);
   if (why.empty()) why = data.unsettled;
-  out_.map(25);
+  out_.map(28);
   cluster_entries();
   data_entries(data);
   out_.entry("cluster", plane_.config().cluster);

@@ -14,8 +14,7 @@
 namespace shardbus::runtime {
 namespace {
 
-constexpr Duration kSeedPatience = std::chrono::seconds(2);
-constexpr Duration kSeedRetry = std::chrono::milliseconds(200);
+constexpr Duration kGossipPatience = std::chrono::seconds(2);
 constexpr Duration kBootstrapPatience = std::chrono::milliseconds(1000);
 constexpr Duration kSeedReport = std::chrono::seconds(5);
 constexpr Duration kNet = std::chrono::milliseconds(50);
@@ -49,6 +48,10 @@ ControlLoop::ControlLoop(transport::ZmqContext& context, transport::GossipSocket
       readiness_(readiness),
       options_(std::move(options)),
       renew_(std::move(renew)),
+      seeds_(context, options_.seeds,
+             [this](LogLevel level, std::string_view event, const std::string& text) {
+               tell(level, event, text);
+             }),
       unjudged_max_(options_.control.failure.pause_limit / 2) {}
 
 ControlLoop::~ControlLoop() {
@@ -118,9 +121,9 @@ void ControlLoop::log(LogLevel level, std::string_view event, std::string text) 
 // --- the loop ---
 
 void ControlLoop::run() {
-  started_ = transport::now();
-  open_seeds();
-  if (seeds_.empty()) begin_control(options_.may_bootstrap);
+  seeds_.open(transport::now());
+  next_seed_report_ = transport::now() + kSeedReport;
+  if (seeds_.none()) begin_control(options_.may_bootstrap);
   while (!stopping_.load()) {
     wait();
     take_inputs();
@@ -138,22 +141,21 @@ void ControlLoop::run() {
     readiness_.update(view());
     judged_ = transport::now();
   }
-  seeds_.clear();
+  seeds_.close();
   gossip_.close();
 }
 
 void ControlLoop::wait() {
   gossip_.service();
   gossip_.revive(transport::now(),
-                 std::max<Duration>(kSeedPatience, 10 * options_.control.digest_interval));
+                 std::max<Duration>(kGossipPatience, 10 * options_.control.digest_interval));
   std::vector<pollfd> items{{wakeup_.descriptor(), POLLIN, 0}, {gossip_.descriptor(), POLLIN, 0}};
-  for (const Seed& seed : seeds_) items.push_back({seed.socket.descriptor(), POLLIN, 0});
+  for (const int descriptor : seeds_.descriptors()) items.push_back({descriptor, POLLIN, 0});
   for (const int descriptor : prober_.descriptors()) items.push_back({descriptor, POLLOUT, 0});
   Time wake = transport::now() + kNet;
   if (plane_ != nullptr) wake = std::min(wake, plane_->next_deadline());
   // Their descriptors speak only on a change: look at the sockets themselves before sleeping.
-  bool ready = gossip_.readable();
-  for (const Seed& seed : seeds_) ready = ready || seed.socket.readable();
+  const bool ready = gossip_.readable() || seeds_.readable();
   const auto left = std::max<Duration>(wake - transport::now(), Duration::zero());
   const auto timeout =
       static_cast<int>((left + std::chrono::microseconds(999)) / std::chrono::milliseconds(1));
@@ -262,48 +264,16 @@ void ControlLoop::read_probes() {
 
 // --- seeds ---
 
-void ControlLoop::open_seeds() {
-  for (const std::string& address : options_.seeds) open_seed(address);
-  next_seed_report_ = transport::now() + kSeedReport;
-}
-
-void ControlLoop::open_seed(const std::string& address) {
-  const bool known = std::any_of(seeds_.begin(), seeds_.end(),
-                                 [&](const Seed& seed) { return seed.address == address; });
-  if (known) return;
-  auto socket = transport::Socket::open(context_, transport::SocketKind::dealer,
-                                        transport::IoThread::control, wire::kFrameBytesMax);
-  if (!socket) return tell(LogLevel::error, "join.no_socket", socket.error().message());
-  const Status connected = socket->connect(address);
-  if (!connected) return tell(LogLevel::error, "join.bad_seed", connected.message());
-  seeds_.push_back({address, std::move(*socket), {}, false, transport::now()});
-}
-
 void ControlLoop::ask_seeds() {
-  if (seeds_.empty() || (plane_ != nullptr && plane_->cluster_id() != 0)) return;
-  std::string who;
-  wire::encode_empty(who, wire::Kind::who);
-  for (Seed& seed : seeds_) {
-    if (seed.next_who > transport::now()) continue;
-    seed.next_who = transport::now() + kSeedRetry;
-    if (transport::now() - seed.alive >= kSeedPatience) {
-      // After a handshake that failed, with whatever answered there, ZeroMQ never tries again.
-      seed.alive = transport::now();
-      seed.socket.disconnect(seed.address);
-      (void)seed.socket.connect(seed.address);
-    }
-    (void)seed.socket.send(who);
-  }
-  if (transport::now() < next_seed_report_) return;
+  if (plane_ != nullptr && plane_->cluster_id() != 0) return;
+  seeds_.ask(transport::now());
+  if (seeds_.none() || transport::now() < next_seed_report_) return;
   next_seed_report_ = transport::now() + kSeedReport;
   report_waiting();
 }
 
 void ControlLoop::report_waiting() {
-  std::string unanswered;
-  for (const Seed& seed : seeds_) {
-    if (!seed.answered) unanswered += (unanswered.empty() ? "" : ",") + seed.address;
-  }
+  const std::string unanswered = seeds_.unanswered();
   // Why it waits has been said then, and more exactly.
   if (std::exchange(refused_, false) && unanswered.empty()) return;
   std::string text = "no answer from seeds " + unanswered + "; trying on";
@@ -312,52 +282,43 @@ void ControlLoop::report_waiting() {
                              : "a seed is in a cluster, which has not taken this node in yet";
   }
   if (plane_ == nullptr && !options_.may_bootstrap) {
-    text +=
-        "; only the first seed of the list, " + options_.seeds.front() + ", may found the cluster";
+    text += seeds_.list_is_plain()
+                ? "; only the first seed of the list, " + seeds_.first() + ", may found the cluster"
+                : "; only a node with bootstrap may found the cluster";
   }
   tell(LogLevel::warn, "join.waiting", text);
 }
 
 void ControlLoop::read_seeds() {
-  for (Seed& seed : seeds_) {
-    transport::Frame frame;
-    while (seed.socket.receive(frame)) {
-      std::string_view rest = frame.bytes();
-      wire::Envelope envelope;
-      wire::Here here;
-      if (wire::next_envelope(rest, envelope) != Errc::ok || envelope.kind != wire::Kind::here ||
-          wire::decode(envelope, here) != Errc::ok) {
-        continue;
-      }
-      seed.answered = true;
-      seed.alive = transport::now();
-      if (here.node.key == options_.control.self.key) {
-        // Our own address under another name, such as that of the host.
-        const bool first = !options_.seeds.empty() && seed.address == options_.seeds.front();
-        options_.may_bootstrap = options_.may_bootstrap || first;
-        continue;
-      }
-      if (here.cluster != options_.control.cluster) {
-        refused_ = true;
-        tell(LogLevel::error, "join.cluster_mismatch",
-             "seed=" + seed.address + " cluster_there=" + here.cluster +
-                 " cluster_here=" + options_.control.cluster +
-                 "; set --cluster to that of the seeds, or --seeds to nodes of this cluster");
-        continue;
-      }
-      refounding_.heard(here.node.name, here.cluster_id != 0, transport::now());
-      if (plane_ == nullptr && here.cluster_id != 0) begin_control(false);
-      if (plane_ != nullptr)
-        plane_->on_seed(transport::now(), here.node, here.cluster, here.cluster_id);
-    }
-  }
+  for (const Seeds::Answer& answer : seeds_.read(transport::now())) take(answer);
 }
 
-// The first seed makes a cluster only when no other seed is in one already.
+void ControlLoop::take(const Seeds::Answer& answer) {
+  const wire::Here& here = answer.here;
+  if (here.node.key == options_.control.self.key) {
+    // Our own address under another name, such as that of the host.
+    options_.may_bootstrap = options_.may_bootstrap || answer.first;
+    return;
+  }
+  if (here.cluster != options_.control.cluster) {
+    refused_ = true;
+    tell(LogLevel::error, "join.cluster_mismatch",
+         "seed=" + answer.address + " cluster_there=" + here.cluster +
+             " cluster_here=" + options_.control.cluster +
+             "; set --cluster to that of the seeds, or --seeds to nodes of this cluster");
+    return;
+  }
+  refounding_.heard(here.node.name, here.cluster_id != 0, transport::now());
+  if (plane_ == nullptr && here.cluster_id != 0) begin_control(false);
+  if (plane_ != nullptr)
+    plane_->on_seed(transport::now(), here.node, here.cluster, here.cluster_id);
+}
+
+// The first seed, or the node with `bootstrap`, makes a cluster only when no other seed is in one.
 void ControlLoop::decide_bootstrap() {
   if (!options_.may_bootstrap) return;
   if (plane_ == nullptr) {
-    if (transport::now() - started_ >= kBootstrapPatience) begin_control(true);
+    if (seeds_.known_for(kBootstrapPatience, transport::now())) begin_control(true);
     return;
   }
   if (plane_->cluster_id() != 0) return refounding_.over();
@@ -473,7 +434,7 @@ void ControlLoop::rejoin(const std::string& reason) {
   std::vector<std::string> others;
   for (const auto& member : plane_->status().members) {
     if (member.member.node.key == options_.control.self.key) continue;
-    open_seed(member.member.node.front);
+    seeds_.add(member.member.node.front, transport::now());
     others.push_back(member.member.node.name);
   }
   if (!others.empty()) refounding_.lost(std::move(others));

@@ -24,6 +24,7 @@
 #include "runtime/node/readiness.hpp"
 #include "runtime/node/refounding.hpp"
 #include "runtime/node/repeats.hpp"
+#include "runtime/node/seeds.hpp"
 #include "transport/gossip_sockets.hpp"
 #include "transport/probe.hpp"
 
@@ -31,7 +32,7 @@ namespace shardbus::runtime {
 
 struct ControlOptions {
   control::ControlConfig control;  // self: the first incarnation
-  std::vector<std::string> seeds;  // other nodes' listen addresses
+  std::vector<std::string> seeds;  // without this node's own address
   bool may_bootstrap = false;
   bool death_proof = true;
 };
@@ -79,14 +80,6 @@ class ControlLoop final : public DataListener {
   struct Leave {};
   using Input = std::variant<FromNode, LinkLost, Hosted, AdminCall, Leave>;
 
-  struct Seed {
-    std::string address;
-    transport::Socket socket;
-    Time next_who{};
-    bool answered = false;
-    Time alive{};  // last connect or answer
-  };
-
   void run();
   void wait();
   bool post(Input input);
@@ -109,11 +102,10 @@ class ControlLoop final : public DataListener {
   void carry_out(const control::Event& output);
   void carry_out(const control::LeaveDone& output);
   void carry_out(const control::DownSelf& output);
-  void open_seeds();
-  void open_seed(const std::string& address);
   void ask_seeds();
   void report_waiting();
   void read_seeds();
+  void take(const Seeds::Answer& answer);
   void decide_bootstrap();
   void begin_control(bool bootstrap);
   void note_left();
@@ -135,8 +127,7 @@ class ControlLoop final : public DataListener {
   std::unique_ptr<control::ControlPlane> plane_;  // once this node knows whom to join
   std::shared_ptr<const AllocationTable> table_ =
       std::make_shared<AllocationTable>();  // its newest
-  std::vector<Seed> seeds_;
-  Time started_{};
+  Seeds seeds_;
   Time next_seed_report_{};
   bool refused_ = false;  // since the last report on the seeds
   Repeats repeats_;

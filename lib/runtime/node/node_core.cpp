@@ -105,6 +105,8 @@ Status NodeCore::open() {
   control.control.seed = std::random_device{}();
   control.control.digest_interval = options_.gossip_interval;
   control.control.stable_after = options_.stable_after;
+  control.control.downing = {options_.downing, options_.quorum_size, options_.down_if_alone};
+  control.control.min_members = options_.min_members;
   control.control.handoff_timeout = options_.handoff_timeout + std::chrono::seconds(2);
   failure::Config& failure = control.control.failure;
   failure.acceptable_pause = options_.failure_timeout;
@@ -112,7 +114,8 @@ Status NodeCore::open() {
   failure.pause_limit =
       std::min<Duration>(failure.pause_limit, options_.failure_timeout + options_.stable_after);
   control.death_proof = options_.death_proof;
-  control.may_bootstrap = options_.seeds.empty() || options_.seeds.front() == info_.front;
+  control.may_bootstrap =
+      options_.bootstrap || options_.seeds.empty() || options_.seeds.front() == info_.front;
   for (const std::string& seed : options_.seeds) {
     if (seed != info_.front) control.seeds.push_back(seed);
   }

@@ -49,6 +49,7 @@ std::string why_not_ready(const ClusterView& view, std::uint32_t members) {
       return "this node is not up yet";
     }
   }
+  if (!status.held_back.empty()) return status.held_back;
   if (!status.handoffs.empty()) {
     return std::to_string(status.handoffs.size()) + " shards are moving";
   }

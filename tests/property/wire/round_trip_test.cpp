@@ -214,7 +214,9 @@ RC_GTEST_PROP(RoundTrip, Reports, ()) {
 }
 
 RC_GTEST_PROP(RoundTrip, Tables, ()) {
-  control_survives(JoinRequest{any_name(64), any_node(), any_types()});
+  control_survives(JoinRequest{any_name(64), any_node(), any_types(), list_of(5, [] {
+                                 return Setting{any_name(64), any_name(64)};
+                               })});
   control_survives(JoinRefused{16, any_name(1000)});
   control_survives(TablePull{any_version()});
   AllocationTable table = any_table();

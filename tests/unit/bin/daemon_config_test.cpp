@@ -99,6 +99,32 @@ TEST_F(DaemonConfigTest, EveryOptionCanComeFromEverySource) {
   }
 }
 
+TEST_F(DaemonConfigTest, DowningNeedsWhatBelongsToIt) {
+  const auto problems = [](std::vector<std::string> flags) {
+    return load_config(flags, {}).problems;
+  };
+  EXPECT_THAT(problems({"--downing", "static-quorum", "--quorum-size", "3"}), IsEmpty());
+  EXPECT_THAT(problems({"--downing", "keep-oldest", "--down-if-alone=false"}), IsEmpty());
+  EXPECT_THAT(problems({"--downing", "static-quorum"}),
+              ElementsAre("flag --downing: downing: static-quorum needs quorum_size: how many "
+                          "members must reach each other"));
+  EXPECT_THAT(problems({"--quorum-size", "3"}),
+              ElementsAre("flag --quorum-size: quorum_size: belongs to downing = static-quorum "
+                          "alone"));
+  EXPECT_THAT(problems({"--downing", "lease-majority"}),
+              ElementsAre("flag --downing: downing: lease-majority needs a lease store, not "
+                          "available yet"));
+}
+
+TEST_F(DaemonConfigTest, SeedsAreAddressesNamesOrFiles) {
+  const std::vector<std::string> all{"tcp://a:1", "dns://shardbus.svc:7400", "file:///etc/seeds"};
+  EXPECT_EQ(load_config({"--seeds", all[0] + "," + all[1] + "," + all[2]}, {}).options.node.seeds,
+            all);
+  for (const char* wrong : {"dns://a", "file://etc/seeds", "file:///", "a:1"}) {
+    EXPECT_EQ(load_config({"--seeds", wrong}, {}).problems.size(), 1U) << wrong;
+  }
+}
+
 TEST_F(DaemonConfigTest, ListsAreRepeatedFlagsOrCommasOrTomlArrays) {
   const std::vector<std::string> both = {"tcp://a:1", "tcp://b:2"};
   EXPECT_EQ(load_config({"--seeds", both[0], "--seeds", both[1]}, {}).options.node.seeds, both);

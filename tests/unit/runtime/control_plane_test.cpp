@@ -99,6 +99,66 @@ TEST_F(AloneTest, RefusalsNameBothValues) {
   EXPECT_EQ(plane_.members().members.size(), 1U);
 }
 
+TEST_F(AloneTest, AnotherDowningPolicyIsRefusedAndShowsBothValues) {
+  const std::vector<Setting> oldest{{"downing", "keep-oldest down_if_alone=true"}};
+  const JoinRefused refused = ask({"orders", info("bb", 1, "b"), {}, oldest});
+  EXPECT_EQ(static_cast<Errc>(refused.code), Errc::config_mismatch);
+  EXPECT_EQ(refused.text, "downing is keep-majority here, keep-oldest down_if_alone=true there");
+  // A node that tells no settings has the policy that was the only one.
+  EXPECT_EQ(ask({"orders", info("bb", 1, "b"), {}}).code, 0);
+}
+
+TEST_F(AloneTest, OtherSettingsThatDifferAreLoggedOnce) {
+  const std::vector<Setting> other{
+      {"downing", "keep-majority"}, {"min_members", "3"}, {"unknown", "x"}};
+  for (int times = 0; times < 2; ++times) {
+    plane_.on_message(now_, NodeKey{901}, JoinRequest{"orders", info("bb", 1, "b"), {}, other});
+  }
+  std::vector<std::string> texts;
+  for (const ControlOutput& output : settle()) {
+    const auto* event = std::get_if<Event>(&output);
+    if (event != nullptr && event->name == "join.differs") texts.push_back(event->text);
+  }
+  EXPECT_THAT(texts, testing::ElementsAre("bb: min_members is 1 here, 3 there"));
+}
+
+TEST(Policies, AreToldToTheClusterThatIsAsked) {
+  const Time now = Time{} + 1s;
+  ControlConfig made = config(info("bb", 1, "b"), false);
+  made.downing = {DowningPolicy::static_quorum, 2};
+  ControlPlane plane(now, made);
+  plane.on_seed(now, info("a", 5, "a"), "orders", 7);
+  std::vector<std::string> told;
+  for (const ControlOutput& output : plane.take_outputs()) {
+    const auto* sent = std::get_if<SendControl>(&output);
+    if (sent == nullptr || !std::holds_alternative<JoinRequest>(sent->message)) continue;
+    for (const Setting& setting : std::get<JoinRequest>(sent->message).settings) {
+      if (setting.name == "downing") told.push_back(setting.value);
+    }
+  }
+  EXPECT_THAT(told, testing::ElementsAre("static-quorum quorum_size=2"));
+}
+
+TEST(Policies, MoreMembersThanAStaticQuorumCanSplitAreWarnedOf) {
+  const Time now = Time{} + 1s;
+  ControlConfig made = config(info("a", 5, "a"), true);
+  made.downing = {DowningPolicy::static_quorum, 1};
+  ControlPlane plane(now, made);
+  plane.take_outputs();
+  plane.on_message(
+      now, NodeKey{901},
+      JoinRequest{"orders", info("bb", 1, "b"), {}, {{"downing", "static-quorum quorum_size=1"}}});
+  std::vector<std::string> texts;
+  for (const ControlOutput& output : plane.take_outputs()) {
+    const auto* event = std::get_if<Event>(&output);
+    if (event != nullptr && event->name == "downing.too_many_members") {
+      texts.push_back(event->text);
+    }
+  }
+  EXPECT_THAT(texts,
+              testing::ElementsAre("2 members, quorum_size is 1: any split downs all of them"));
+}
+
 TEST_F(AloneTest, ASecondMachineOfOneNameIsRefusedWhileTheFirstIsHeard) {
   ASSERT_EQ(ask({"orders", info("bb", 1, "b"), {}}).code, 0);
   const JoinRefused other = ask({"orders", info("bb", 2, "elsewhere"), {}});

@@ -36,7 +36,7 @@ std::vector<unsigned> quorums(const MemberSet& set, unsigned universe) {
   std::vector<unsigned> result;
   for (unsigned agreeing = 1; agreeing <= universe; ++agreeing) {
     if ((agreeing & ~universe) != 0) continue;
-    if (count(set, keys_of_mask(agreeing), {}) == Authority::full) result.push_back(agreeing);
+    if (count({}, set, keys_of_mask(agreeing), {}) == Authority::full) result.push_back(agreeing);
   }
   return result;
 }
@@ -97,7 +97,7 @@ TEST(Quorum, WithATieBreakNeighbouringQuorumsWouldNotMeet) {
   };
   EXPECT_TRUE(lowest_wins(0b011, 0b001));
   EXPECT_TRUE(lowest_wins(0b111, 0b110));
-  EXPECT_EQ(count(make_set(0b011), keys_of_mask(0b001), {}), Authority::none);
+  EXPECT_EQ(count({}, make_set(0b011), keys_of_mask(0b001), {}), Authority::none);
 }
 
 TEST(Quorum, EvidenceIsTheSameCountWithoutTheDead) {
@@ -110,16 +110,16 @@ TEST(Quorum, EvidenceIsTheSameCountWithoutTheDead) {
         const Authority expected = yes * 2 > size     ? Authority::full
                                    : yes * 2 > living ? Authority::evidence
                                                       : Authority::none;
-        ASSERT_EQ(count(make_set(set), keys_of_mask(agreeing), keys_of_mask(dead)), expected);
+        ASSERT_EQ(count({}, make_set(set), keys_of_mask(agreeing), keys_of_mask(dead)), expected);
       }
     }
   }
 }
 
 TEST(Quorum, AListOfOnlyDeadMembersAsksNobody) {
-  EXPECT_EQ(count(make_set(0b111, 0b011), keys_of_mask(0b100), keys_of_mask(0b011)),
+  EXPECT_EQ(count({}, make_set(0b111, 0b011), keys_of_mask(0b100), keys_of_mask(0b011)),
             Authority::evidence);
-  EXPECT_EQ(count(make_set(0b011, 0b011), keys_of_mask(0b100), keys_of_mask(0b011)),
+  EXPECT_EQ(count({}, make_set(0b011, 0b011), keys_of_mask(0b100), keys_of_mask(0b011)),
             Authority::none);
 }
 

@@ -1,0 +1,45 @@
+#include "runtime/node/seed_lookup.hpp"
+
+#include <mutex>
+#include <utility>
+
+#include "transport/threads.hpp"
+
+namespace shardbus::runtime {
+
+struct SeedLookup::Run {
+  std::mutex mutex;
+  std::optional<std::vector<SeedFinding>> findings;  // guarded by mutex
+};
+
+void SeedLookup::start(std::vector<transport::SeedSource> sources) {
+  if (run_ != nullptr) return;
+  run_ = std::make_shared<Run>();
+  std::thread thread = transport::start_thread("sb-seeds", [run = run_, sources] {
+    std::vector<SeedFinding> findings;
+    for (const transport::SeedSource& source : sources) {
+      const auto addresses = transport::look_up(source);
+      SeedFinding finding{source, addresses.ok(), {}, {}};
+      if (addresses) finding.addresses = *addresses;
+      if (!addresses) finding.trouble = addresses.error().text();
+      if (addresses && addresses->empty()) finding.trouble = "no address yet";
+      findings.push_back(std::move(finding));
+    }
+    const std::lock_guard lock(run->mutex);
+    run->findings = std::move(findings);
+  });
+  thread.detach();
+}
+
+std::optional<std::vector<SeedFinding>> SeedLookup::take() {
+  if (run_ == nullptr) return std::nullopt;
+  std::optional<std::vector<SeedFinding>> findings;
+  {
+    const std::lock_guard lock(run_->mutex);
+    findings = std::move(run_->findings);
+  }
+  if (findings) run_.reset();
+  return findings;
+}
+
+}  // namespace shardbus::runtime

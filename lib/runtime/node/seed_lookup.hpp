@@ -1,0 +1,34 @@
+// Looks up seeds that are names or files, on a thread of its own: a name server may take seconds.
+//
+// That thread is not waited for at the end, as nothing can interrupt it; it owns what it uses.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transport/seeds.hpp"
+
+namespace shardbus::runtime {
+
+struct SeedFinding {
+  transport::SeedSource source;
+  bool known = false;                  // the look-up came to an end, and not to an error
+  std::vector<std::string> addresses;  // tcp://
+  std::string trouble;                 // why there are none
+};
+
+class SeedLookup {
+ public:
+  // One at a time: nothing happens while one is under way.
+  void start(std::vector<transport::SeedSource> sources);
+  // What the last one found; once.
+  std::optional<std::vector<SeedFinding>> take();
+
+ private:
+  struct Run;
+  std::shared_ptr<Run> run_;
+};
+
+}  // namespace shardbus::runtime
