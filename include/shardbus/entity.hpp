@@ -68,10 +68,19 @@ class SHARDBUS_EXPORT Entity {
   virtual Status load(std::string_view state);
 };
 
+// What a node does with shards of a type that it owns when it has no majority behind it any more.
+enum class Consistency : std::uint8_t {
+  available,  // it goes on as the downing policy says; after a crash and a partition together two
+              // nodes may own a shard until they hear each other again
+  strict,     // it starts no handler, and lets no answer out; messages wait, at most until their
+              // deadline. Not for workers.
+};
+
 // Settings of an entity type; the same on every node that hosts it.
 struct TypeOptions {
   std::uint32_t shard_count = 256;        // 1..65536; fixed for the life of the cluster
   std::uint32_t mailbox_messages = 1000;  // per entity, 1..1'000'000; above: mailbox_full
+  Consistency consistency = Consistency::available;
 };
 
 struct EntityType {

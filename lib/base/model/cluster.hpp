@@ -67,7 +67,15 @@ struct Vote {
 struct HostedType {
   std::string name;
   std::uint32_t shard_count = 0;
+  bool strict = false;  // its owners run it only with a majority behind them
   friend bool operator==(const HostedType&, const HostedType&) = default;
+};
+
+// That a member heard a digest of an owner of strict types, and has it in its member set.
+struct Repeat {
+  NodeKey node;
+  std::uint64_t digest = 0;
+  friend bool operator==(const Repeat&, const Repeat&) = default;
 };
 
 // Version of the allocation table: whose table it is and how often that coordinator changed it.
@@ -95,6 +103,7 @@ struct Digest {
   std::uint64_t table_hash = 0;  // 53 bits
   std::uint64_t load = 0;        // shards it owns
   bool leaving = false;          // asks to be moved off and removed
+  std::vector<Repeat> repeats = {};  // of the newest digests of members that host strict types
   friend bool operator==(const Digest&, const Digest&) = default;
 };
 

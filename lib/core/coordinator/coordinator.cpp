@@ -41,9 +41,12 @@ void Coordinator::decide(const Decide& input) {
 }
 
 void Coordinator::set_view(const View& view) {
-  if (view.peers == peers_ && view.first_homes == first_homes_) return;
+  const bool same = view.peers == peers_ && view.first_homes == first_homes_ &&
+                    view.strict_homes == strict_homes_;
+  if (same) return;
   peers_ = view.peers;
   first_homes_ = view.first_homes;
+  strict_homes_ = view.strict_homes;
   dirty_ = true;
 }
 

@@ -57,6 +57,9 @@ struct Stop {};  // at once
 struct View {
   std::vector<Peer> peers;  // oldest first; who is not in it is gone
   bool first_homes = true;  // shards that nobody ever owned may be given out
+  // Full authority over a counted set without dead members, for more than a lease after the last
+  // removal counted: whoever owned a shard of a strict type and is not in it has stopped.
+  bool strict_homes = true;
 };
 struct Tick {};  // acts on everything that was heard
 // What an operator wants. It lasts with the table, except `move` and `apply`, which are done once:
@@ -228,6 +231,7 @@ class Coordinator {
   void plan_type(Time now, const std::string& name, Type& type, Loads& totals, std::size_t& budget);
   [[nodiscard]] PlacementSnapshot snapshot(Time now, const std::string& name, const Type& type,
                                            const Loads& totals, std::size_t budget) const;
+  [[nodiscard]] bool may_rehome(const std::string& type) const;
   bool waits_for_host(Time now, Type& type);
   void drop_unhosted(Time now, const std::string& name, Type& type,
                      const PlacementSnapshot& snapshot);
@@ -269,6 +273,7 @@ class Coordinator {
   std::uint64_t table_number_ = 0;  // of table versions; never reset
   std::vector<Peer> peers_;
   bool first_homes_ = true;
+  bool strict_homes_ = true;
   KeySet missing_;  // members whose report of this term has not come
   Time ask_at_{};
   KeySet former_;  // owners that have not reported yet that they let go

@@ -60,7 +60,7 @@ void Coordinator::resolve_pending(Time now) {
       Shard& shard = type.shards[i];
       if (shard.op.kind != OpKind::none || (!shard.held && shard.claims.empty())) continue;
       resolve(now, ShardName{name, ShardId{i}}, shard);
-      if (missing_.empty()) shard.claims.clear();
+      if (missing_.empty() && !shard.held) shard.claims.clear();
     }
   }
 }
@@ -171,6 +171,8 @@ bool Coordinator::resolve_open_claim(Time now, const ShardName& name, Shard& sha
         shard.held = true;
       } else if (next_alive) {
         start_freeze(now, shard, top.other, top.generation, keeper);
+      } else if (!may_rehome(name.type)) {
+        shard.held = true;  // its next owner may have got it, and still run it
       } else if (keeper != kNoNode) {
         start(now, shard, OpKind::rehome, kNoNode, keeper, kNoNode, Cause::undone);
       } else {

@@ -53,6 +53,7 @@ void Coordinator::repair(Time now, const ShardName& name, Shard& shard) {
     case OpKind::freeze: {
       const NodeKey keeper = op.kind == OpKind::handoff ? op.from : op.prefer;
       if (!alive(op.to)) {
+        if (!may_rehome(name.type)) return;  // it may have got the shard, and still run it
         shard.op = Op{};
         if (alive(keeper)) {
           start(now, shard, OpKind::rehome, kNoNode, keeper, kNoNode, Cause::undone);
@@ -118,7 +119,8 @@ PlacementSnapshot Coordinator::snapshot(Time now, const std::string& name, const
     const bool keeps = owner != nullptr && cordoned(*owner) && !draining(*owner) &&
                        !owner->leaving && may_own(*owner, name, type.shards.size()) &&
                        (view.pins.back() == kNoNode || view.pins.back() == owner->key);
-    const bool waits = !first_homes_ && !shard.entry.generation.known();
+    const bool waits = (!first_homes_ && !shard.entry.generation.known()) ||
+                       (view.owners.back() == kNoNode && !may_rehome(name));
     view.fixed.push_back(busy || shard.held || unclear || keeps || waits || shard.wanted ||
                          alive(shard.former));
     view.resting.push_back(now < shard.rests_until);
@@ -129,6 +131,21 @@ PlacementSnapshot Coordinator::snapshot(Time now, const std::string& name, const
     node.total -= std::min(node.total, static_cast<std::uint64_t>(own));
   }
   return view;
+}
+
+// Of a strict type a member that has not reported may own any shard, whatever the table says. What
+// nobody that was heard hosts may be strict.
+bool Coordinator::may_rehome(const std::string& type) const {
+  bool known = false;
+  bool strict = false;
+  for (const Peer& peer : peers_) {
+    for (const HostedType& hosted : peer.hosts) {
+      if (hosted.name != type) continue;
+      known = true;
+      strict = strict || hosted.strict;
+    }
+  }
+  return (known && !strict) || (strict_homes_ && missing_.empty());
 }
 
 bool Coordinator::waits_for_host(Time now, Type& type) {

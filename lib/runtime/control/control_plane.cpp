@@ -46,6 +46,7 @@ ControlPlane::ControlPlane(Time now, ControlConfig config)
       detector_(config_.failure),
       membership_({self_, downing::quorum_of(config_.downing)}),
       election_(election_config(config_)),
+      lease_({self_, config_.lease}),
       downing_(downing_config(config_)),
       coordinator_(coordinator_config(config_)),
       hosts_(config_.hosts),
@@ -76,6 +77,7 @@ Time ControlPlane::next_deadline() const {
   if (stopped_) return kNever;
   Time next = std::min(detector_.next_deadline(), election_.next_deadline());
   next = std::min(next, coordinator_.next_deadline());
+  if (const Time free = strict_free_at(); free > now_) next = std::min(next, free);
   if (takes_part(membership_.set(), self_)) next = std::min(next, downing_.next_deadline());
   const Duration wait = publish_pending_ ? config_.digest_gap : config_.digest_interval;
   next = std::min(next, published_at_ + wait);

@@ -19,6 +19,7 @@
 #include "core/downing/downing.hpp"
 #include "core/election/election.hpp"
 #include "core/failure/failure.hpp"
+#include "core/lease/lease.hpp"
 #include "core/membership/membership.hpp"
 #include "runtime/control/control_status.hpp"
 #include "shardbus/status.hpp"
@@ -127,6 +128,8 @@ class ControlPlane {
   [[nodiscard]] const Vote& vote() const { return election_.vote(); }
   [[nodiscard]] Authority authority() const { return election_.authority(); }
   [[nodiscard]] std::uint64_t cluster_id() const { return cluster_id_; }
+  // Until when this node may start handlers of strict types; kNever: it is a cluster of its own.
+  [[nodiscard]] Time strict_until() const { return stopped_ ? Time{} : lease_.until(); }
   [[nodiscard]] const IgnoredInputs& ignored() const { return ignored_; }
   [[nodiscard]] coordinator::Plan plan(Time now) const { return coordinator_.plan(now); }
   // Of this node, a member, or one that was lately; else its key.
@@ -198,6 +201,8 @@ class ControlPlane {
   void presume(const KeySet& gone);
   void feed_election();
   bool decide_members();
+  void note_removals();
+  [[nodiscard]] Time strict_free_at() const;
   void decide_shards();
   void feed_downing();
   void warn_of_members();
@@ -227,6 +232,7 @@ class ControlPlane {
   void count_loads();
   [[nodiscard]] Digest make_digest() const;
   [[nodiscard]] Digest numbered_digest();
+  [[nodiscard]] std::vector<Repeat> repeats() const;
   void send(NodeKey to, ControlMessage message);
   void event(Severity severity, const char* name, std::string text);
   void remember(const NodeInfo& node);
@@ -238,6 +244,7 @@ class ControlPlane {
   failure::Detector detector_;
   membership::Membership membership_;
   election::Election election_;
+  lease::Lease lease_;
   downing::Downing downing_;
   coordinator::Coordinator coordinator_;
 
@@ -251,6 +258,10 @@ class ControlPlane {
   KeySet presumed_;                 // by downing: taken for gone
   bool warned_of_members_ = false;  // too many for static-quorum
   std::string held_back_;           // told last, by this node as coordinator
+  // Of the counted set in the term that this node decides in: nobody was removed since then.
+  KeySet counted_members_;
+  Term counted_in_;
+  Time unchanged_since_ = kNever;
   std::vector<HostedType> hosts_;
   bool leaving_ = false;
   bool stopped_ = false;

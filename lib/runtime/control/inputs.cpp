@@ -88,6 +88,10 @@ void ControlPlane::accept_digest(const Digest& digest) {
   feed_election();
   apply(election_.step(now_, election::DigestSeen{digest.from.key, digest.number, digest.vote,
                                                   digest.resigned, digest.set.stamp}));
+  for (const Repeat& repeat : digest.repeats) {
+    if (repeat.node == self_)
+      lease_.step(now_, lease::DigestSeen{digest.from.key, repeat.digest});
+  }
   const bool differs = digest.table == table_.version && digest.table_hash != table_hash_ &&
                        digest.from.key == digest.table.claimant;
   if (digest.table > table_.version) pull_table(digest.from.key, table_.version);

@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -10,6 +12,7 @@
 #include "base/random.hpp"
 #include "base/time.hpp"
 #include "runtime/data/ports.hpp"
+#include "runtime/data/strict_right.hpp"
 
 namespace shardbus::runtime {
 
@@ -35,6 +38,7 @@ struct DataConfig {
   // How long a message waits at its sender for an owner; an ask at most until its own deadline.
   Duration held_wait = std::chrono::seconds(30);
   Duration handoff_timeout = std::chrono::seconds(5);
+  std::function<Time()> clock = [] { return Time::max(); };  // for strict types: none may run
 };
 
 // Reasons and outcomes that are counted; names are what operators see in `status`.
@@ -73,6 +77,7 @@ struct DataContext {
   DataConfig config;
   WirePort* wire = nullptr;
   DataListener* listener = nullptr;
+  std::shared_ptr<StrictRight> strict_right;
   Random random;
   Time now{};
   bool held = false;             // for this pass; see DataListener::awake
@@ -85,7 +90,10 @@ struct DataContext {
   Dispatch* dispatch = nullptr;
   Hosts* hosts = nullptr;
 
-  explicit DataContext(DataConfig c) : config(std::move(c)), random(config.seed) {}
+  explicit DataContext(DataConfig c)
+      : config(std::move(c)),
+        strict_right(std::make_shared<StrictRight>(config.clock)),
+        random(config.seed) {}
   [[nodiscard]] NodeKey self() const { return config.self.key; }
   void count(Count what) { ++counts[static_cast<std::size_t>(what)]; }
   [[nodiscard]] std::uint64_t counted(Count what) const {

@@ -108,6 +108,7 @@ void DataPlane::abandon(Errc code, std::string_view text) {
 void DataPlane::retire(std::string_view why) {
   for (const NodeInfo& node : links_.nodes()) dispatch_.on_gone(node.key, why);
   abandon(Errc::unknown_outcome, why);
+  set_strict_until(Time{});  // also for handlers that the pool still has
   hosts_.retire();
 }
 
@@ -131,6 +132,8 @@ DataStatus DataPlane::status() {
   status.counters["held_messages_limit"] = config.buffered_messages;
   status.counters["local_waiting"] = hosts_.ready();
   status.counters["local_waiting_limit"] = config.buffered_messages;
+  status.counters["strict_waiting"] = hosts_.halted();
+  status.counters["strict_waiting_limit"] = config.buffered_messages;
   status.counters["worker_waiting_bytes"] = hosts_.waiting_bytes();
   status.counters["worker_waiting_bytes_limit"] = config.buffered_bytes;
   status.counters["held_bytes"] = dispatch_.held_bytes();

@@ -19,6 +19,7 @@
 #include "core/region/region_types.hpp"
 #include "runtime/data/context.hpp"
 #include "runtime/data/dispatch.hpp"
+#include "runtime/data/guarded_messenger.hpp"
 #include "shardbus/entity.hpp"
 #include "wire/codec.hpp"
 
@@ -43,7 +44,11 @@ struct ShardLoad {
 class Hosts {
  public:
   Hosts(DataContext& context, std::weak_ptr<Messenger> messenger, Executor* executor)
-      : context_(context), messenger_(std::move(messenger)), executor_(executor) {}
+      : context_(context),
+        messenger_(std::move(messenger)),
+        guard_(std::make_shared<GuardedMessenger>(messenger_, context.strict_right)),
+        guarded_(guard_),
+        executor_(executor) {}
   ~Hosts();
 
   // Errors: config_mismatch (the type is known with another shard count), exhausted (too many
@@ -76,6 +81,8 @@ class Hosts {
   // Bytes of messages that wait for a worker, or for its credit.
   [[nodiscard]] std::size_t waiting_bytes() const { return waiting_bytes_; }
   [[nodiscard]] std::size_t ready() const { return ready_.size(); }
+  // Messages of strict types that wait until this node has a majority.
+  [[nodiscard]] std::size_t halted() const { return halted_.size(); }
   void tick();
   // No message is handled any more; what a handler runs in is kept until it has ended.
   void retire();
@@ -128,6 +135,7 @@ class Hosts {
   struct Hosting {  // one entity type
     Type* type = nullptr;
     bool local = false;
+    bool strict = false;
     EntityType definition;
     std::vector<Cells> cells;
     std::vector<std::uint64_t> workers;
@@ -146,6 +154,16 @@ class Hosts {
     std::deque<std::pair<std::uint32_t, Waiting>> waiting;  // type, message: for credit
     std::map<std::pair<std::uint32_t, std::uint32_t>, Releasing> releasing;
   };
+  // hosts_strict.cpp
+  [[nodiscard]] bool may_run(const Hosting& hosting) const {
+    return !hosting.strict || context_.strict_right->holds();
+  }
+  [[nodiscard]] const std::weak_ptr<Messenger>& messenger_of(const Hosting& hosting) const {
+    return hosting.strict ? guarded_ : messenger_;
+  }
+  void take_ready(const Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
+  void resume();
+  void expire_halted();
   [[nodiscard]] std::uint64_t state_bytes(const Cells& cells);
   struct Ready {
     std::uint32_t type = 0;
@@ -179,12 +197,16 @@ class Hosts {
 
   DataContext& context_;
   std::weak_ptr<Messenger> messenger_;
+  std::shared_ptr<Messenger> guard_;  // for handlers of strict types
+  std::weak_ptr<Messenger> guarded_;
   Executor* executor_;
   std::atomic<bool> retired_{false};  // read on the executor's threads
   std::size_t waiting_bytes_ = 0;     // before what leases of it
   std::deque<Hosting> hostings_;      // by Type::index, grown as needed
   std::map<std::uint64_t, Worker> workers_;
   std::deque<Ready> ready_;
+  std::deque<Ready> halted_;                 // of strict types, ahead of what is ready
+  std::set<std::pair<std::uint32_t, std::uint32_t>> stalled_;  // shards with mailboxes that wait
   std::set<std::pair<std::uint32_t, std::uint32_t>> stopping_;  // local shards: type, shard
   std::vector<std::unique_ptr<Cell>> abandoned_;  // a handler may still be running in it
   bool in_user_code_ = false;

@@ -21,6 +21,7 @@ NodeKey worker_key(std::uint64_t session) {
 std::string Hosts::mismatch(const std::vector<HostedType>& types) const {
   for (const HostedType& offered : types) {
     if (offered.name.starts_with('$')) return "the type " + offered.name + " is reserved";
+    if (offered.strict) return "the type " + offered.name + " is strict: a node has to host it";
     const Type* type = context_.dispatch->find_type(offered.name);
     if (type == nullptr && !context_.dispatch->has_room(offered.shard_count)) {
       return "with type " + offered.name + " there would be more than " +
@@ -264,6 +265,7 @@ void Hosts::released(Hosting& hosting, ShardId shard, std::uint64_t session, boo
 
 void Hosts::tick() {
   if (!stopping_.empty()) abandon_overdue();
+  if (!halted_.empty()) expire_halted();
   for (auto& [session, worker] : workers_) {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> overdue;
     for (const auto& [key, part] : worker.releasing) {
@@ -294,7 +296,8 @@ void Hosts::tick() {
 }
 
 Time Hosts::next_deadline() const {
-  Time next = stopping_.empty() ? kNever : context_.now + kStopCheck;
+  const bool looks = !stopping_.empty() || !halted_.empty() || !stalled_.empty();
+  Time next = looks ? context_.now + kStopCheck : kNever;
   for (const auto& [session, worker] : workers_) {
     for (const auto& [key, part] : worker.releasing) {
       next = std::min(next, part.since + context_.config.handoff_timeout);

@@ -347,6 +347,17 @@ void ControlLoop::carry_out() {
     if (told_cluster_ != 0) was_member_ = true;
     link_.run([id = told_cluster_](DataPlane& plane) { plane.set_cluster_id(id); });
   }
+  share_right();
+}
+
+// Only where it matters: each is a pass of the link.
+void ControlLoop::share_right() {
+  const bool strict =
+      std::any_of(hosts_.begin(), hosts_.end(), [](const HostedType& type) { return type.strict; });
+  const Time until = plane_->strict_until();
+  if (!strict || until == told_right_) return;
+  told_right_ = until;
+  link_.run([until](DataPlane& plane) { plane.set_strict_until(until); });
 }
 
 void ControlLoop::carry_out(const control::PublishDigest& output) {

@@ -92,6 +92,7 @@ class ControlLoop final : public DataListener {
   void read_gossip();
   void read_probes();
   void carry_out();
+  void share_right();
   void carry_out(const control::PublishDigest& output);
   void carry_out(const control::PublishDelta& output);
   void carry_out(const control::SendControl& output);
@@ -133,6 +134,7 @@ class ControlLoop final : public DataListener {
   Repeats repeats_;
   std::vector<HostedType> hosts_;
   std::uint64_t told_cluster_ = 0;
+  Time told_right_{};  // see ControlPlane::strict_until
   std::string rejoin_reason_;
   Refounding refounding_;
   bool placement_reported_ = false;
