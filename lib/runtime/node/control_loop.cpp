@@ -456,6 +456,7 @@ void ControlLoop::rejoin(const std::string& reason) {
   self.key = node_key(self.name, self.incarnation);
   renew_(self);
   told_cluster_ = 0;
+  told_right_ = Time{};
   begin_control(false);
 }
 
