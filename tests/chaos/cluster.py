@@ -48,7 +48,8 @@ class Member:
             self.daemon = Daemon("--name", self.name, *self.cluster.flags_of(self),
                                  listen=self.address, preexec_fn=self._enter)
         if wait:
-            self.daemon.ready()
+            if not self.daemon.fields:
+                self.daemon.ready()
             if worker:
                 self.start_worker()
         return self

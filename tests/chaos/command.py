@@ -98,7 +98,8 @@ def report(run, broke_in):
             kind: run.no_network for kind in options.faults if KINDS[kind][1]},
         "rounds": run.rounds, "counts": dict(sorted(counts.items())),
         "overlaps": {"count": len(overlaps), "longest_ms": overlaps[-1] if overlaps else 0,
-                     "documented": counts["overlaps_documented"]},
+                     "documented": counts["overlaps_documented"],
+                     "frozen": counts["overlaps_frozen"]},
         "broken": run.totals.broken,
         "repeat": repeat_command(options, broke_in) if broke_in else None}
 
@@ -113,8 +114,9 @@ def print_table(result):
     for name, count in result["counts"].items():
         print(f"{name:32} {count}")
     overlaps = result["overlaps"]
-    print(f"{'two owners at once':32} {overlaps['count']}, of these {overlaps['documented']} in a "
-          f"partition with a crash; longest {overlaps['longest_ms']} ms")
+    print(f"{'two owners at once':32} {overlaps['count']}: {overlaps['documented']} in a partition "
+          f"with a crash, {overlaps['frozen']} at a frozen process; longest "
+          f"{overlaps['longest_ms']} ms")
     for kind, why in result["not_run"].items():
         print(f"not run: {kind}: {why}")
     for text in result["broken"]:

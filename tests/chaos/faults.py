@@ -22,6 +22,7 @@ KINDS = {
     "rolling": ("SIGTERM and a new start of every node in turn: planned, in rounds of their own",
                 False),
 }
+CLIENTS = 3  # processes of senders
 LENGTHS = {  # in failure timeouts
     "kill": (0, 0.5, 1, 2), "stop": (0.2, 0.6, 1, 2, 3), "client": (0.5, 2),
     "drop": (0.3, 0.8, 1.5, 3), "one-way": (0.3, 0.8, 1.5, 3), "crash-cut": (1, 3), "worker": (0, 1),
@@ -38,8 +39,9 @@ class Step(NamedTuple):
     before: float
 
     def __str__(self):
-        who = "+".join(f"n{number}" for number in self.nodes)
-        return f"{self.kind} {self.how} {who} for {self.seconds:.2f} s"
+        who = "+".join(f"{'s' if self.kind == 'client' else 'n'}{one}" for one in self.nodes)
+        how = f" {self.how}" if self.how else ""
+        return f"{self.kind}{how} {who} for {self.seconds:.2f} s"
 
 
 def plan(random, kinds, size, seconds):
@@ -49,7 +51,8 @@ def plan(random, kinds, size, seconds):
         kind = random.choice(kinds)
         minority = (size - 1) // 2
         how, count = _way(random, kind, minority)
-        nodes = tuple(random.sample(range(1, size + 1), count))
+        among = CLIENTS if kind == "client" else size
+        nodes = tuple(random.sample(range(1, among + 1), count))
         length = random.choice(LENGTHS[kind]) * FAILURE_TIMEOUT
         step = Step(kind, nodes, how, round(length, 2), round(random.uniform(0.2, 1.5), 2))
         steps.append(step)
@@ -88,7 +91,8 @@ class Injector:
         getattr(self, "_" + step.kind.replace("-", "_"))(step)
         self.done.append(Fault(str(step), begin, time.monotonic_ns(),
                                cut=step.kind in ("drop", "one-way", "crash-cut"),
-                               end=step.kind in ("kill", "worker", "crash-cut")))
+                               end=step.kind in ("kill", "worker", "crash-cut"),
+                               pause=step.kind == "stop"))
 
     def _members(self, step):
         return [self._cluster[number] for number in step.nodes]
@@ -120,7 +124,7 @@ class Injector:
             member.send(signal.SIGCONT, worker=worker)
 
     def _client(self, step):
-        client = self._clients[step.nodes[0] % len(self._clients)]
+        client = self._clients[step.nodes[0] - 1]
         self.frozen.add(client.name)
         client.process.send_signal(signal.SIGSTOP)
         pause(step.seconds)

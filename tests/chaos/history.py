@@ -9,8 +9,10 @@ from typing import NamedTuple, Optional
 
 import witness
 
+SECOND = 10**9  # times are in ns
 LATE = 2.0  # seconds after its deadline at which an ask has to have ended
 LIVES_KEPT = 6  # of each entity, for the next round
+THAW = 0.5  # seconds in which a process that stood still may yet go on with what it had
 NEAR = 6.0  # seconds around a partition in which a crash or exit counts as together with it
 
 
@@ -32,13 +34,14 @@ class Sent(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """What was done to the cluster: `cut` is a partition, `end` a crash or exit, or neither."""
+    """What was done to the cluster: `cut` is a partition, `end` a crash or exit, `pause` a SIGSTOP."""
 
     what: str
     begin_ns: int
     end_ns: int
     cut: bool = False
     end: bool = False
+    pause: bool = False
 
 
 class Round(NamedTuple):
@@ -144,7 +147,7 @@ def _check_asks(this, found):
             found.broke("ask", f"{_name(message)} ended twice")
         seen.add(key)
         last[message.sender] = max(last[message.sender], message.seq)
-        took = (message.ended_ns - message.sent_ns) / 1e9
+        took = (message.ended_ns - message.sent_ns) / SECOND
         if took > this.timeout + LATE and sender_process(message.sender) not in this.frozen:
             found.broke("ask", f"{_name(message)} took {took:.1f} s")
         found.counts[f"{message.kind}.{message.outcome}"] += 1
@@ -191,13 +194,23 @@ def _check_order(this, handled, found):
 
 def _together(overlap, faults):
     """Whether a partition and a crash or exit come together around an overlap."""
-    near = int(NEAR * 1e9)
+    near = int(NEAR * SECOND)
 
     def at(fault):
         return fault.begin_ns - near < overlap.end_ns and overlap.begin_ns < fault.end_ns + near
 
     return (any(fault.cut and at(fault) for fault in faults)
             and any(fault.end and at(fault) for fault in faults))
+
+
+def _thawing(overlap, faults):
+    """Whether a frozen process was taken over, and the overlap ends soon after it goes on.
+
+    A worker does not know that its node stands still, nor that it stood still itself, before it
+    hears from the node; half a second is what it gets for that.
+    """
+    return any(fault.pause and fault.begin_ns < overlap.begin_ns
+               and overlap.end_ns < fault.end_ns + THAW * SECOND for fault in faults)
 
 
 def _check_owners(this, lives, found):
@@ -208,6 +221,8 @@ def _check_owners(this, lives, found):
         found.overlaps.append(overlap)
         if _together(overlap, this.faults):
             found.counts["overlaps_documented"] += 1
+        elif _thawing(overlap, this.faults):
+            found.counts["overlaps_frozen"] += 1
         else:
             found.broke("owner", str(overlap))
 
@@ -220,7 +235,8 @@ def _check_states(this, lives, found):
             if new.start < begin or new.loaded is not None or not old.handled:
                 continue
             found.counts["states_lost"] += 1
-            if this.planned:
+            # One that was idle may have been dropped by a fault of the round before.
+            if this.planned and max(old.last, old.stopped or 0) >= begin:
                 found.broke("planned", f"{new.entity} lost its state between {old} and {new}")
 
 

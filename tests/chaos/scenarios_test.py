@@ -3,11 +3,7 @@
 import collections
 import contextlib
 import itertools
-import json
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -15,8 +11,8 @@ import pytest
 import shardbus
 
 import witness
-from cluster import FAILURE_TIMEOUT, HERE, Cluster, pause
-from daemons import ctl_json, environment, read_line
+from cluster import FAILURE_TIMEOUT, Cluster, pause
+from driver import Client
 from ledger_worker import SHARDS, TYPE
 from raw_peer import resident, wait_until
 from shardbus import shard_of
@@ -280,3 +276,112 @@ def test_h018_an_entity_that_does_not_stop_holds_up_nobody_beyond_the_limit(tmp_
         owner.daemon.wait_for_log(f"type={TYPE} shard={shard}")
         assert owner.daemon.log().count("worker.forced_stop") == 1
         assert_single_owner(cluster)
+
+
+# --- a worker and the loss of its node ---------------------------------------------------------
+
+def burst(bus, name, count, busy):
+    """Queues slow commands for one entity; returns once the fifth was handled."""
+    asks = [bus.entity(TYPE, name).ask_future("add", {"sender": "burst", "seq": seq, "busy": busy},
+                                              timeout=60) for seq in range(1, count + 1)]
+    asks[4].result(20)
+    return asks
+
+
+def answered_elsewhere(bus, name, owner):
+    """Waits until another node than the owner answers for the entity."""
+    def elsewhere():
+        with contextlib.suppress(shardbus.UnknownOutcome, shardbus.StaleOwner):
+            call = {"sender": "after", "seq": time.monotonic_ns()}
+            return bus.entity(TYPE, name).ask("add", call)[0] != owner.name
+
+    wait_until(elsewhere, "it answers elsewhere")
+
+
+def test_a_worker_drops_its_queue_with_its_node(tmp_path):
+    with cluster_of(3, tmp_path) as cluster:
+        hosted_by(cluster, cluster[1], cluster.members)
+        owner = owner_of(cluster, "order-311", cluster[1])
+        other = next(member for member in cluster.members if member is not owner)
+        with shardbus.connect(other.address) as bus:
+            asks = burst(bus, "order-311", 100, 0.05)
+            owner.kill(worker=False)
+            errors = [ask.exception(20) for ask in asks]
+            assert {type(error) for error in errors if error} == {shardbus.UnknownOutcome}
+            answered_elsewhere(bus, "order-311", owner)
+            # The old worker begins a new session, in which it would have gone on.
+            owner.start()
+            cluster.wait_whole()
+        lives = assert_single_owner(cluster)["order-311"]
+        assert sum(life.handled for life in lives if life.node == owner.name) < 20
+
+
+def test_h091_a_machine_that_stood_still_goes_on_with_nothing(tmp_path):
+    with cluster_of(3, tmp_path) as cluster:
+        hosted_by(cluster, cluster[1], cluster.members)
+        owner = owner_of(cluster, "order-311", cluster[1])
+        other = next(member for member in cluster.members if member is not owner)
+        with shardbus.connect(other.address) as bus:
+            burst(bus, "order-311", 100, 0.05)
+            owner.send(signal.SIGSTOP)
+            frozen = time.monotonic()
+            answered_elsewhere(bus, "order-311", owner)
+            pause(max(0, 3 * FAILURE_TIMEOUT - (time.monotonic() - frozen)))
+            going_on = time.monotonic_ns()
+            owner.send(signal.SIGCONT)
+            owner.daemon.wait_for_log("failure.self_paused")
+            cluster.wait_whole()
+        late = [note for note in witness.read(cluster.witness)[0] if note.what == "handled"
+                and note.pid == owner.worker.pid and note.sender == "burst"
+                and note.ns > going_on + 500_000_000]
+        assert not late, late[:3]
+
+
+# --- a client that stands still ----------------------------------------------------------------
+
+def leave_under_load(cluster, bus, names):
+    """Lets a node leave; gives the seconds that it took, and the longest ask meanwhile."""
+    longest, over = [0.0], threading.Event()
+
+    def ask():
+        while not over.is_set():
+            begin = time.monotonic()
+            for future in [bus.entity("counter", name).ask_future("add") for name in names]:
+                future.result(20)
+            longest[0] = max(longest[0], time.monotonic() - begin)
+
+    asking = threading.Thread(target=ask)
+    asking.start()
+    begin = time.monotonic()
+    try:
+        code = cluster[3].leave()
+        took = time.monotonic() - begin
+    finally:
+        over.set()
+        asking.join()
+    assert code == 0
+    cluster[3].start()
+    cluster.wait_whole()
+    return took, longest[0]
+
+
+def test_a_client_that_stands_still_does_not_delay_a_move(tmp_path):
+    with cluster_of(3, tmp_path) as cluster, contextlib.ExitStack() as stack:
+        names = [f"c{number}" for number in range(100)]
+        bus = stack.enter_context(shardbus.connect(cluster[1].address))
+        client = Client("frozen", [member.address for member in cluster.members], tmp_path,
+                        "owners", "1")
+        stack.callback(client.close)
+        figures = {}
+        for frozen in (False, True, False, True):
+            client.tell("go", "1")
+            client.wait("go", 10)
+            wait_until(lambda: client.stat[1] > 50, "the client sends")
+            client.process.send_signal(signal.SIGSTOP if frozen else signal.SIGCONT)
+            figures.setdefault(frozen, []).append(leave_under_load(cluster, bus, names))
+            client.process.send_signal(signal.SIGCONT)
+        for frozen, measured in figures.items():
+            print("frozen" if frozen else "running", "client: seconds to leave, longest ask:",
+                  [(round(took, 3), round(ask, 3)) for took, ask in measured])
+        assert max(took for took, _ in figures[True]) < 1.5, figures
+        assert max(ask for _, ask in figures[True]) < 1.0, figures

@@ -19,6 +19,7 @@ import shardbus  # noqa: E402  (from the source tree)
 
 TIMEOUT = 8.0  # seconds that an ask has
 WINDOW = 16  # asks of one sender at a time
+BURSTS = 0.01  # of all turns
 ENTITIES = 40
 LEDGERS_EACH, COUNTERS_EACH = 8, 3
 
@@ -99,24 +100,33 @@ class Sender(threading.Thread):
             with self._changed:
                 self._changed.wait_for(lambda: self._allowed and self._open < WINDOW)
                 self._sending = True
-            self._send(self._random.choice(self._targets), self._random.random() < 0.4)
+            self._some()
             with self._changed:
                 self._sending = False
                 self._changed.notify_all()
             time.sleep(self._random.expovariate(self._options.rate))  # the load is paced
+
+    def _some(self):
+        """One message, or now and then a queue of slow ones."""
+        target = self._random.choice(self._targets)
+        if self._random.random() < BURSTS:
+            for _ in range(WINDOW):
+                self._send(target, tell=False, busy=0.03)
+        else:
+            self._send(target, tell=self._random.random() < 0.4, busy=self._busy())
 
     def _epoch(self):
         """Counts the sessions lost so far: order and delivery are promised within one."""
         counters = self._bus.link.session.counters
         return counters["sessions_lost"] + counters["ways_lost"]
 
-    def _send(self, target, tell):
+    def _send(self, target, tell, busy=0.0):
         kind, name = target
         self._seq += 1
         self._log.sent += 1
         entity = self._bus.entity(kind, name)
         value = {"amount": 1} if kind == "counter" else {"sender": self._round, "seq": self._seq,
-                                                         "busy": self._busy()}
+                                                         "busy": busy}
         head = (self._round, kind, name, self._seq)
         epoch, begin = self._epoch(), time.monotonic_ns()
         (self._untold.add if tell else self._untold.discard)(target)
