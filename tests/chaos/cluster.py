@@ -1,11 +1,10 @@
-"""The nodes of a chaos run: each a shardbusd and a worker, which live, freeze and die together or not.
+"""The nodes of a chaos run: each a shardbusd and a worker, which freeze and die together or not.
 
 Start processes from the main thread: they end with the thread that started them.
 """
 
 import contextlib
 import json
-import os
 import pathlib
 import signal
 import subprocess
@@ -202,9 +201,3 @@ def knows_flag(flag):
     done = subprocess.run([BIN / "shardbusd", "--help"], capture_output=True, text=True,
                           check=False, env=environment())
     return flag in done.stdout
-
-
-def keep_logs(cluster):
-    """Ends all nodes, so that their logs are in the folder; gives its name."""
-    cluster.close()
-    return os.fspath(cluster.folder)

@@ -14,9 +14,10 @@ from daemons import BIN
 from driver import EXIT_BROKE, EXIT_CANNOT, EXIT_HELD, ROUND_SECONDS, Run
 from faults import KINDS
 
-ABOUT = """Starts shardbusd nodes, a worker beside each, and processes of senders; injects faults from a
-seed; checks that nothing acknowledged is lost, nothing is handled twice or out of order, no two
-owners are at work at once, each ask ends once, and all shards answer again after each round."""
+ABOUT = """Starts shardbusd nodes, a worker beside each, and processes of senders; injects faults
+from a seed; checks that nothing acknowledged is lost, nothing is handled twice or out of order,
+no two owners are at work at once, each ask ends once, and all shards answer again after each
+round."""
 
 
 def epilog():

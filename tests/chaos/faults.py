@@ -25,7 +25,8 @@ KINDS = {
 CLIENTS = 3  # processes of senders
 LENGTHS = {  # in failure timeouts
     "kill": (0, 0.5, 1, 2), "stop": (0.2, 0.6, 1, 2, 3), "client": (0.5, 2),
-    "drop": (0.3, 0.8, 1.5, 3), "one-way": (0.3, 0.8, 1.5, 3), "crash-cut": (1, 3), "worker": (0, 1),
+    "drop": (0.3, 0.8, 1.5, 3), "one-way": (0.3, 0.8, 1.5, 3), "crash-cut": (1, 3),
+    "worker": (0, 1),
 }
 
 

@@ -34,7 +34,7 @@ class Sent(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """What was done to the cluster: `cut` is a partition, `end` a crash or exit, `pause` a SIGSTOP."""
+    """What was done: `cut` is a partition, `end` a crash or exit, `pause` a SIGSTOP."""
 
     what: str
     begin_ns: int

@@ -107,7 +107,7 @@ class Network:
 
     def drop(self, *ways):
         """Loses from now on what goes each way (from, to); CLIENTS is this process."""
-        self._change(ways, "neigh replace 10.77.0.{to} lladdr " + NOBODY + " nud permanent dev {at}")
+        self._change(ways, f"neigh replace 10.77.0.{{to}} lladdr {NOBODY} nud permanent dev {{at}}")
         self._dropped |= set(ways)
 
     def heal(self, *ways):

@@ -2,6 +2,8 @@
 
 import contextlib
 import pathlib
+import subprocess
+import sys
 import time
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 import history
 import witness
 from cluster import Cluster, knows_flag, pause
+from daemons import read_line
 from driver import Client
 from history import Fault, Round
 from network import both_ways, open_network
@@ -27,6 +30,52 @@ def fixture_network():
         if network is None:
             pytest.skip(f"no network namespaces here: {why}")
         yield network
+
+
+HEARER = """
+import socket, sys
+hears = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+hears.bind((sys.argv[1], 9))
+print("ready", flush=True)
+while True:
+    text, (host, _) = hears.recvfrom(100)
+    print(host.rsplit(".")[-1], text.decode(), flush=True)
+"""
+TELLER = """
+import socket, sys
+for host in sys.argv[2:]:
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(sys.argv[1].encode(), (host, 9))
+"""
+
+
+def test_what_is_dropped_goes_missing_one_way_only(network):
+    hosts = [network.add(number) for number in (1, 2, 3)]
+    with contextlib.ExitStack() as stack:
+        hearers = []
+        for number, host in enumerate(hosts, 1):
+            hearers.append(stack.enter_context(subprocess.Popen(
+                [sys.executable, "-c", HEARER, host], stdout=subprocess.PIPE, text=True,
+                preexec_fn=network.entering(number))))
+            stack.callback(hearers[-1].kill)
+            assert read_line(hearers[-1].stdout, "hearer") == "ready"
+
+        def tell(source, text, *to):
+            subprocess.run([sys.executable, "-c", TELLER, text, *(hosts[one - 1] for one in to)],
+                           check=True, preexec_fn=network.entering(source))
+
+        def hears(number):
+            return read_line(hearers[number - 1].stdout, "hearer")
+
+        tell(1, "before", 2)
+        assert hears(2) == "1 before"
+        network.drop((1, 2))
+        tell(1, "dropped", 2, 3)
+        assert hears(3) == "1 dropped"
+        tell(2, "other way", 1)
+        assert hears(1) == "2 other way"
+        network.heal()
+        tell(1, "after", 2)
+        assert hears(2) == "1 after"
 
 
 def flags_of(policy):

@@ -1,4 +1,4 @@
-"""Faults that users of such systems met, on real nodes with workers whose entities keep a witness."""
+"""Faults that users of such systems met, on real nodes whose entities keep a witness."""
 
 import collections
 import contextlib
