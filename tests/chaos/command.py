@@ -11,7 +11,7 @@ import time
 
 from cluster import knows_flag
 from daemons import BIN
-from driver import EXIT_BROKE, EXIT_CANNOT, EXIT_HELD, ROUND_SECONDS, Run
+from driver import EXIT_BROKE, EXIT_CANNOT, EXIT_HELD, ROUND_SECONDS, CannotRun, Run
 from faults import KINDS
 
 ABOUT = """Starts shardbusd nodes, a worker beside each, and processes of senders; injects faults
@@ -59,6 +59,8 @@ def parse():
     parser.add_argument("--rounds", type=int, metavar="N", help="so many, instead of --minutes")
     parser.add_argument("--round-seconds", type=float, default=ROUND_SECONDS,
                         help="seconds of faults in a round")
+    parser.add_argument("--no-namespaces", action="store_true",
+                        help="all nodes on loopback, without the faults that need namespaces")
     parser.add_argument("--json", action="store_true", help="print the report as JSON on stdout")
     parser.add_argument("--keep", action="store_true", help="keep the logs of a run that held, too")
     options = parser.parse_args()
@@ -73,6 +75,7 @@ def repeat_command(options, number):
     command = (f"tests/chaos/run --seed {options.seed} --nodes {options.nodes} "
                f"--faults {','.join(options.faults)} --round-seconds {options.round_seconds:g} "
                f"--first-round {number} --rounds 1 --keep")
+    command += " --no-namespaces" if options.no_namespaces else ""
     return command + (f" --downing {options.downing}" if options.downing else "")
 
 
@@ -131,7 +134,11 @@ def main():
         return EXIT_CANNOT
     folder = pathlib.Path(tempfile.mkdtemp(prefix="shardbus-chaos-"))
     with contextlib.ExitStack() as stack:
-        run = Run(options, folder, stack)
+        try:
+            run = Run(options, folder, stack)
+        except CannotRun as why:
+            print(f"cannot run here: {why}")
+            return EXIT_CANNOT
         run.say(f"{options.nodes} nodes, seed {options.seed}, faults {','.join(run.kinds)}"
                 + ("" if run.network else f"; no namespaces ({run.no_network})"))
         with run.ticking():

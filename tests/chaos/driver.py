@@ -28,6 +28,10 @@ MEMORY = 200 << 20  # bytes that a node may grow by
 EXIT_HELD, EXIT_BROKE, EXIT_CANNOT = 0, 1, 77
 
 
+class CannotRun(Exception):
+    """Nothing of what was asked for can be done on this machine."""
+
+
 class Broke(Exception):
     """Something that ends a round early: no use to go on."""
 
@@ -91,8 +95,11 @@ class Run:
         self.options = options
         self.folder = folder
         self._begin = time.monotonic()
-        self.network, self.no_network = open_network(stack)
+        self.network, self.no_network = ((None, "--no-namespaces") if options.no_namespaces
+                                         else open_network(stack))
         self.kinds = [kind for kind in options.faults if self.network or not KINDS[kind][1]]
+        if not self.kinds:
+            raise CannotRun(f"{', '.join(options.faults)}: needs namespaces: {self.no_network}")
         flags = ["--downing", options.downing] if options.downing else []
         self.cluster = stack.enter_context(Cluster(options.nodes, folder, self.network, flags))
         self.clients = []

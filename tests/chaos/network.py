@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 
@@ -36,6 +37,9 @@ def _call(function, *arguments):
 
 def _enter_namespace():
     """Gives this thread, and what it starts from now on, a network of its own."""
+    for tool in ("ip", "nsenter", "unshare"):
+        if not shutil.which(tool):
+            raise NotPermitted(f"{tool} is not installed")
     try:
         _call(LIBC.unshare, NEW_NETWORK)
     except NotPermitted:
@@ -50,11 +54,8 @@ def _enter_namespace():
 def ip(*commands, holder=None):
     """Runs commands of `ip`, in the namespace of a process if one is given."""
     enter = ["nsenter", f"--net=/proc/{holder}/ns/net"] if holder else []
-    try:
-        done = subprocess.run([*enter, "ip", "-batch", "-"], input="\n".join(commands) + "\n",
-                              capture_output=True, text=True, check=False, timeout=20)
-    except FileNotFoundError as missing:
-        raise NotPermitted(f"{missing.filename} is not installed") from None
+    done = subprocess.run([*enter, "ip", "-batch", "-"], input="\n".join(commands) + "\n",
+                          capture_output=True, text=True, check=False, timeout=20)
     if done.returncode != 0:
         raise NotPermitted(f"ip {'; '.join(commands)}: {done.stderr.strip()}")
 
