@@ -18,6 +18,7 @@ KINDS = {
     "drop": ("a node, or two, cut off from the others in both directions", True),
     "one-way": ("a node that is not heard, or does not hear, or one link that loses one direction",
                 True),
+    "outage": ("SIGKILL of all nodes but one, or of all; SIGSTOP of all", False),
     "crash-cut": ("a node cut off, and another one killed meanwhile", True),
     "rolling": ("SIGTERM and a new start of every node in turn: planned, in rounds of their own",
                 False),
@@ -26,7 +27,7 @@ CLIENTS = 3  # processes of senders
 LENGTHS = {  # in failure timeouts
     "kill": (0, 0.5, 1, 2), "stop": (0.2, 0.6, 1, 2, 3), "client": (0.5, 2),
     "drop": (0.3, 0.8, 1.5, 3), "one-way": (0.3, 0.8, 1.5, 3), "crash-cut": (1, 3),
-    "worker": (0, 1),
+    "worker": (0, 1), "outage": (0, 1, 3),
 }
 
 
@@ -51,7 +52,7 @@ def plan(random, kinds, size, seconds):
     while left > 0:
         kind = random.choice(kinds)
         minority = (size - 1) // 2
-        how, count = _way(random, kind, minority)
+        how, count = _way(random, kind, size, minority)
         among = CLIENTS if kind == "client" else size
         nodes = tuple(random.sample(range(1, among + 1), count))
         length = random.choice(LENGTHS[kind]) * FAILURE_TIMEOUT
@@ -61,7 +62,7 @@ def plan(random, kinds, size, seconds):
     return steps
 
 
-def _way(random, kind, minority):
+def _way(random, kind, size, minority):
     if kind == "kill":
         return random.choice((("node", 1), ("machine", 1), ("machine", min(2, minority))))
     if kind == "stop":
@@ -70,6 +71,8 @@ def _way(random, kind, minority):
         return random.choice((("from all", 1), ("from all", min(2, minority)), ("one link", 2)))
     if kind == "one-way":
         return random.choice((("unheard", 1), ("deaf", 1), ("one link", 2)))
+    if kind == "outage":
+        return random.choice((("killed", size - 1), ("killed", size), ("frozen", size)))
     if kind == "crash-cut":
         return "then killed", 2
     return "", 1
@@ -92,15 +95,16 @@ class Injector:
         getattr(self, "_" + step.kind.replace("-", "_"))(step)
         self.done.append(Fault(str(step), begin, time.monotonic_ns(),
                                cut=step.kind in ("drop", "one-way", "crash-cut"),
-                               end=step.kind in ("kill", "worker", "crash-cut"),
-                               pause=step.kind == "stop"))
+                               end=(step.kind in ("kill", "worker", "crash-cut")
+                                    or step.how == "killed"),
+                               pause=step.kind == "stop" or step.how == "frozen"))
 
     def _members(self, step):
         return [self._cluster[number] for number in step.nodes]
 
     def _kill(self, step):
         for member in self._members(step):
-            member.kill(worker=step.how == "machine")
+            member.kill(worker=step.how != "node")
         pause(step.seconds)
         self._revive(self._members(step))
 
@@ -117,12 +121,17 @@ class Injector:
         self._revive(self._members(step))
 
     def _stop(self, step):
-        worker = step.how == "machine"
+        worker = step.how != "node"
         for member in self._members(step):
             member.send(signal.SIGSTOP, worker=worker)
         pause(step.seconds)
         for member in self._members(step):
             member.send(signal.SIGCONT, worker=worker)
+
+    def _outage(self, step):
+        if step.how == "frozen":
+            return self._stop(step)
+        return self._kill(step)
 
     def _client(self, step):
         client = self._clients[step.nodes[0] - 1]
