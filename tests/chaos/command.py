@@ -11,7 +11,7 @@ import time
 
 from cluster import knows_flag
 from daemons import BIN
-from driver import EXIT_BROKE, EXIT_CANNOT, EXIT_HELD, ROUND_SECONDS, CannotRun, Run
+from driver import EXIT_BROKE, EXIT_CANNOT, EXIT_HELD, RATE, ROUND_SECONDS, CannotRun, Run
 from faults import KINDS
 
 ABOUT = """Starts shardbusd nodes, a worker beside each, and processes of senders; injects faults
@@ -59,6 +59,8 @@ def parse():
     parser.add_argument("--rounds", type=int, metavar="N", help="so many, instead of --minutes")
     parser.add_argument("--round-seconds", type=float, default=ROUND_SECONDS,
                         help="seconds of faults in a round")
+    parser.add_argument("--rate", type=float, default=RATE,
+                        help="messages a second of each of the six senders (default %(default)s)")
     parser.add_argument("--no-namespaces", action="store_true",
                         help="all nodes on loopback, without the faults that need namespaces")
     parser.add_argument("--json", action="store_true", help="print the report as JSON on stdout")
@@ -74,7 +76,7 @@ def parse():
 def repeat_command(options, number):
     command = (f"tests/chaos/run --seed {options.seed} --nodes {options.nodes} "
                f"--faults {','.join(options.faults)} --round-seconds {options.round_seconds:g} "
-               f"--first-round {number} --rounds 1 --keep")
+               f"--rate {options.rate:g} --first-round {number} --rounds 1 --keep")
     command += " --no-namespaces" if options.no_namespaces else ""
     return command + (f" --downing {options.downing}" if options.downing else "")
 

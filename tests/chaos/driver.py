@@ -25,6 +25,7 @@ ROUND_SECONDS = 12  # of faults; with what comes before and after it is about 20
 WHOLE = 20  # seconds after the last fault in which all nodes agree again
 ANSWERED = 10  # seconds after that in which one entity of each shard answers through each node
 MEMORY = 200 << 20  # bytes that a node may grow by
+RATE = 60  # messages a second of each of the six senders
 EXIT_HELD, EXIT_BROKE, EXIT_CANNOT = 0, 1, 77
 
 
@@ -39,7 +40,7 @@ class Broke(Exception):
 class Client:
     """A process of senders."""
 
-    def __init__(self, name, addresses, folder, route, seed):
+    def __init__(self, name, addresses, folder, route="any", seed="1", rate=RATE):
         self.name = name
         self.route = route
         self.via = addresses
@@ -47,8 +48,8 @@ class Client:
         self.stat = (0, 0, 0)
         self._words = []
         self._changed = threading.Condition()
-        command = [sys.executable, HERE / "sender.py", "--name", name, "--route", route, "--seed",
-                   seed, "--log", self.log, "--nodes", *addresses]
+        command = [sys.executable, HERE / "sender.py", "--name", name, "--route", route, "--rate",
+                   str(rate), "--seed", seed, "--log", self.log, "--nodes", *addresses]
         with open(folder / f"{name}.err", "w", encoding="utf-8") as errors:
             self.process = subprocess.Popen(command, text=True, stdin=subprocess.PIPE,
                                             stdout=subprocess.PIPE, stderr=errors,
@@ -107,7 +108,8 @@ class Run:
         addresses = [member.address for member in self.cluster.members]
         for name, route, via in (("s1", "any", addresses[:1]), ("s2", "any", addresses[1:2]),
                                  ("s3", "owners", addresses)):
-            self.clients.append(Client(name, via, folder, route, str(options.seed)))
+            self.clients.append(Client(name, via, folder, route, str(options.seed),
+                                       options.rate))
         self.injector = Injector(self.cluster, self.clients, self.say)
         self.memory = {member.name: self._memory(member) for member in self.cluster.members}
         self._read_to = dict.fromkeys(["witness", *(client.name for client in self.clients)], 0)

@@ -1,7 +1,6 @@
 """Partitions of a cluster of five, each node in a network namespace, under load."""
 
 import contextlib
-import pathlib
 import subprocess
 import sys
 import time
@@ -112,7 +111,7 @@ def test_three_of_five_go_on_and_all_agree_soon_after_healing(network, tmp_path,
         stays, goes = (few, many) if POLICIES[policy] == "oldest" and 1 in minority else (many, few)
         clients = []
         for name, member in (("s1", many[0]), ("s2", few[0])):
-            clients.append(Client(name, [member.address], pathlib.Path(tmp_path), "any", "1"))
+            clients.append(Client(name, [member.address], tmp_path))
             stack.callback(clients[-1].close)
         for client in clients:
             client.tell("go", "1")

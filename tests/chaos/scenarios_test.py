@@ -370,7 +370,7 @@ def test_a_client_that_stands_still_does_not_delay_a_move(tmp_path):
         names = [f"c{number}" for number in range(100)]
         bus = stack.enter_context(shardbus.connect(cluster[1].address))
         client = Client("frozen", [member.address for member in cluster.members], tmp_path,
-                        "owners", "1")
+                        "owners")
         stack.callback(client.close)
         figures = {}
         for frozen in (False, True, False, True):
