@@ -80,6 +80,10 @@ class Member:
     def leave(self, patience=60):
         """SIGTERM to the node, which has to leave in order; then to its worker. Gives the code."""
         self.daemon.send(signal.SIGTERM)
+        return self.left(patience)
+
+    def left(self, patience=60):
+        """Waits for a node that has had its SIGTERM; ends its worker, too. Gives the code."""
         code = self.daemon.wait(patience)
         self.daemon_ended()
         if self.worker:

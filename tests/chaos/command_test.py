@@ -59,5 +59,5 @@ wait $node
     done = chaos("--no-namespaces", "--faults", "rolling", "--rounds", "1", "--seed", "5",
                  SHARDBUS_BIN_DIR=str(tmp_path), TMPDIR=str(tmp_path))
     assert done.returncode == 1, done.stderr
-    assert "was to leave in order and ended with 6" in done.stdout
+    assert "were to leave in order and ended with [6]" in done.stdout
     assert "repeat it with: tests/chaos/run --seed 5 " in done.stderr

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -194,27 +195,34 @@ class Run:
                 client.go_via(turned[:1] if planned else turned)
 
     def _roll(self):
+        """Restarts all nodes in order, one by one, then two at a time, and so on."""
         end = time.monotonic() + self.options.round_seconds
-        while True:
-            for member in self.cluster.members:
-                self._restart_in_order(member)
+        for count in itertools.cycle((1, 2)):
+            members = self.cluster.members
+            for first in range(0, len(members), count):
+                self._restart_in_order(members[first:first + count])
             if time.monotonic() > end:
                 return
 
-    def _restart_in_order(self, member):
-        others = [one.address for one in self.cluster.members if one is not member]
+    def _restart_in_order(self, members):
+        others = [one.address for one in self.cluster.members if one not in members]
+        gone = {member.address for member in members}
         for index, client in enumerate(self.clients):
-            if client.route == "any" and client.via == [member.address]:
+            if client.route == "any" and gone & set(client.via):
                 client.go_via([others[index % len(others)]])
         begin = time.monotonic_ns()
-        code = member.leave()
-        self.injector.done.append(Fault(f"rolling {member.name}", begin, time.monotonic_ns(),
-                                        end=True))
-        self.say(f"{member.name} left with {code} in "
-                 f"{(time.monotonic_ns() - begin) / 1e9:.2f} s")
-        if code != 0:
-            raise Broke(f"{member.name} was to leave in order and ended with {code}")
-        member.start()
+        for member in members:
+            member.daemon.send(signal.SIGTERM)
+        codes = [member.left() for member in members]
+        names = "+".join(member.name for member in members)
+        self.injector.done.append(Fault(f"rolling {names}", begin, time.monotonic_ns(), end=True))
+        self.say(f"{names} left with {codes} in {(time.monotonic_ns() - begin) / 1e9:.2f} s")
+        if any(codes):
+            raise Broke(f"{names} were to leave in order and ended with {codes}")
+        for member in members:
+            member.start(wait=False)
+        for member in members:
+            member.start()
         self.cluster.wait_whole(WHOLE)
 
     def _check_processes(self):
