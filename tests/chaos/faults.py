@@ -20,6 +20,7 @@ KINDS = {
                 True),
     "outage": ("SIGKILL of all nodes but one, or of all; SIGSTOP of all", False),
     "crash-cut": ("a node cut off, and another one killed meanwhile", True),
+    "leave": ("SIGTERM of a node while another one is killed, frozen, or stopped in order", False),
     "rolling": ("SIGTERM and a new start of every node in turn: planned, in rounds of their own",
                 False),
 }
@@ -27,7 +28,7 @@ CLIENTS = 3  # processes of senders
 LENGTHS = {  # in failure timeouts
     "kill": (0, 0.5, 1, 2), "stop": (0.2, 0.6, 1, 2, 3), "client": (0.5, 2),
     "drop": (0.3, 0.8, 1.5, 3), "one-way": (0.3, 0.8, 1.5, 3), "crash-cut": (1, 3),
-    "worker": (0, 1), "outage": (0, 1, 3),
+    "worker": (0, 1), "outage": (0, 1, 3), "leave": (0, 0.5, 2),
 }
 
 
@@ -73,6 +74,8 @@ def _way(random, kind, size, minority):
         return random.choice((("unheard", 1), ("deaf", 1), ("one link", 2)))
     if kind == "outage":
         return random.choice((("killed", size - 1), ("killed", size), ("frozen", size)))
+    if kind == "leave":
+        return random.choice(("while killed", "while frozen", "twice")), 2
     if kind == "crash-cut":
         return "then killed", 2
     return "", 1
@@ -95,9 +98,9 @@ class Injector:
         getattr(self, "_" + step.kind.replace("-", "_"))(step)
         self.done.append(Fault(str(step), begin, time.monotonic_ns(),
                                cut=step.kind in ("drop", "one-way", "crash-cut"),
-                               end=(step.kind in ("kill", "worker", "crash-cut")
+                               end=(step.kind in ("kill", "worker", "crash-cut", "leave")
                                     or step.how == "killed"),
-                               pause=step.kind == "stop" or step.how == "frozen"))
+                               pause=step.kind == "stop" or "frozen" in step.how))
 
     def _members(self, step):
         return [self._cluster[number] for number in step.nodes]
@@ -132,6 +135,23 @@ class Injector:
         if step.how == "frozen":
             return self._stop(step)
         return self._kill(step)
+
+    def _leave(self, step):
+        leaving, other = self._members(step)
+        numbers = {"while killed": signal.SIGKILL, "while frozen": signal.SIGSTOP,
+                   "twice": signal.SIGTERM}
+        leaving.daemon.send(signal.SIGTERM)
+        other.send(numbers[step.how])
+        pause(step.seconds)
+        other.send(signal.SIGCONT)
+        codes = [leaving.left()]
+        if step.how == "while killed":
+            other.kill()
+        elif step.how == "twice":
+            codes.append(other.left())
+        # 6: the other one did not take the shards in time, which is no fault of whoever leaves.
+        assert set(codes) <= {0, 6}, f"left with {codes}"
+        self._revive([leaving, other])
 
     def _client(self, step):
         client = self._clients[step.nodes[0] - 1]

@@ -101,6 +101,18 @@ def read_all(cluster, clients):
     return witness.read(cluster.witness)[0], sent
 
 
+def clients_at(stack, folder, *members):
+    """Starts a process of senders at each of these nodes."""
+    clients = []
+    for number, member in enumerate(members, 1):
+        clients.append(Client(f"s{number}", [member.address], folder))
+        stack.callback(clients[-1].close)
+    for client in clients:
+        client.tell("go", "1")
+        client.wait("go", 10)
+    return clients
+
+
 @pytest.mark.parametrize("minority", [(4, 5), (1, 2)], ids=["youngest", "oldest"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_three_of_five_go_on_and_all_agree_soon_after_healing(network, tmp_path, policy, minority):
@@ -109,13 +121,7 @@ def test_three_of_five_go_on_and_all_agree_soon_after_healing(network, tmp_path,
         few = [cluster[number] for number in minority]
         many = [member for member in cluster.members if member not in few]
         stays, goes = (few, many) if POLICIES[policy] == "oldest" and 1 in minority else (many, few)
-        clients = []
-        for name, member in (("s1", many[0]), ("s2", few[0])):
-            clients.append(Client(name, [member.address], tmp_path))
-            stack.callback(clients[-1].close)
-        for client in clients:
-            client.tell("go", "1")
-            client.wait("go", 10)
+        clients = clients_at(stack, tmp_path, many[0], few[0])
         begin = time.monotonic()
         cut_ns = time.monotonic_ns()
         network.drop(*both_ways(minority, [member.number for member in many]))
@@ -138,3 +144,28 @@ def test_three_of_five_go_on_and_all_agree_soon_after_healing(network, tmp_path,
               f"{healed:.1f} s after healing, overlaps {overlaps} ms", dict(found.counts))
         assert healed < HEALED
         assert not found.broken, "\n".join(found.broken)
+
+
+@pytest.mark.parametrize("cut, killed", [(1, 2), (5, 1)], ids=["oldest cut", "oldest killed"])
+def test_a_crash_within_a_partition_leaves_one_owner_within_two_seconds(network, tmp_path, cut,
+                                                                       killed):
+    with Cluster(5, tmp_path, network) as cluster, contextlib.ExitStack() as stack:
+        alone, victim = cluster[cut], cluster[killed]
+        rest = [member for member in cluster.members if member not in (alone, victim)]
+        clients = clients_at(stack, tmp_path, rest[0], alone)
+        begin = time.monotonic_ns()
+        network.drop(*both_ways([cut], [member.number for member in (*rest, victim)]))
+        victim.kill()
+        wait_until(lambda: cluster.agree(rest), "the three others agree", 15)
+        wait_until(lambda: steps_down(cluster, alone), "the one alone steps down", 15)
+        network.heal()
+        victim.start()
+        wait_until(lambda: cluster.agree(cluster.members), "all five agree", 30)
+        end = time.monotonic_ns()
+        cluster.wait_whole()
+        found, _, _ = history.judge(Round(*read_all(cluster, clients), [
+            Fault("cut", begin, end, cut=True), Fault("kill", begin, end, end=True)]))
+        overlaps = sorted(round(one.ms, 1) for one in found.overlaps)
+        print("overlaps in ms:", overlaps, dict(found.counts))
+        assert not found.broken, "\n".join(found.broken)
+        assert not overlaps or overlaps[-1] < 2000
