@@ -139,6 +139,7 @@ def main():
         try:
             run = Run(options, folder, stack)
         except CannotRun as why:
+            shutil.rmtree(folder)
             print(f"cannot run here: {why}")
             return EXIT_CANNOT
         run.say(f"{options.nodes} nodes, seed {options.seed}, faults {','.join(run.kinds)}"
