@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::uint64_t kSeeds = 300;
 constexpr std::uint64_t kSeedsToNotice = 500;
+constexpr std::uint64_t kPolicySeeds = 40;
 
 // One case per block of seeds, so that a failure names few.
 class Seeds : public testing::TestWithParam<std::uint64_t> {};
@@ -24,6 +25,25 @@ TEST_P(Seeds, Hold) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Blocks, Seeds, testing::Range<std::uint64_t>(1, kSeeds + 1, 30));
+
+class Policies : public testing::TestWithParam<downing::Rules> {};
+
+TEST_P(Policies, Hold) {
+  for (std::uint64_t seed = 1; seed <= kPolicySeeds; ++seed) {
+    ScenarioOptions options;
+    options.seed = seed;
+    options.downing = GetParam();
+    const ScenarioResult result = run_scenario(options);
+    ASSERT_FALSE(result.broken) << downing::to_text(GetParam()) << ", seed " << seed << ": "
+                                << *result.broken;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Beside, Policies,
+                         testing::Values(downing::Rules{DowningPolicy::static_quorum},
+                                         downing::Rules{DowningPolicy::keep_oldest},
+                                         downing::Rules{DowningPolicy::keep_oldest, 0, false},
+                                         downing::Rules{DowningPolicy::down_all}));
 
 TEST(Replay, ASeedGivesTheSameRunTwice) {
   for (const std::uint64_t seed : {3U, 17U, 42U}) {
