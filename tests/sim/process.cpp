@@ -3,8 +3,8 @@
 namespace shardbus::sim {
 
 Process::Process(Time now, control::ControlConfig control_config, runtime::DataConfig data_config,
-                 SimWire& wire, Notes::Log log)
-    : notes(std::move(log)),
+                 SimWire& wire, Notes::Log log, Notes::Awake awake)
+    : notes(std::move(log), std::move(awake)),
       control(now, std::move(control_config)),
       data(std::move(data_config), wire, notes, messenger, nullptr) {
   messenger->plane = &data;

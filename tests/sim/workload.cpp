@@ -72,13 +72,8 @@ class Workload::Counter final : public Entity {
 };
 
 Workload::Workload(const WorkloadConfig& config, std::vector<HostedType> types, std::uint64_t seed,
-                   const Events& clock, Ledger& ledger, const Breaks& breaks)
-    : config_(config),
-      types_(std::move(types)),
-      random_(seed),
-      clock_(clock),
-      ledger_(ledger),
-      breaks_(breaks) {
+                   Ledger& ledger, const Breaks& breaks)
+    : config_(config), types_(std::move(types)), random_(seed), ledger_(ledger), breaks_(breaks) {
   for (std::uint32_t i = 0; i < config_.entities; ++i) {
     auto [type, id] = name_of(i, types_);
     targets_.push_back({std::move(type), std::move(id)});
@@ -172,7 +167,7 @@ void Workload::transmit(const Line& via, const Ticket& ticket) {
 }
 
 void Workload::ask(const Line& via, const Call& call) {
-  const Ticket ticket = ledger_.asked(blank(via, call), clock_.now() + call.timeout, call.must);
+  const Ticket ticket = ledger_.asked(blank(via, call), via->now() + call.timeout, call.must);
   const Target& target = targets_[call.entity];
   const std::string payload = ticket.bytes();
   via->ask({target.type, target.id, kMethod, payload}, call.timeout,
@@ -188,8 +183,8 @@ void Workload::ended(const Line& via, const Ticket& ticket, ReplyView reply, int
   if (now_and_then(breaks_.ask_forgotten)) return;
   const bool unknown = reply.error == Errc::timeout || reply.error == Errc::unknown_outcome;
   if (unknown && breaks_.outcome_denied) reply.error = Errc::expired;
-  ledger_.ended(clock_.now(), ticket, reply);
-  if (now_and_then(breaks_.reply_repeated)) ledger_.ended(clock_.now(), ticket, reply);
+  ledger_.ended(via->now(), ticket, reply);
+  if (now_and_then(breaks_.reply_repeated)) ledger_.ended(via->now(), ticket, reply);
   if (idle() || !via->calling || via->caller() == kNoNode || depth >= kChainMax ||
       !random_.chance(0.2))
     return;

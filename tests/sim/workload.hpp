@@ -11,7 +11,6 @@
 #include "base/random.hpp"
 #include "shardbus/entity.hpp"
 #include "sim/breaks.hpp"
-#include "sim/events.hpp"
 #include "sim/ledger.hpp"
 #include "sim/process.hpp"
 
@@ -26,7 +25,7 @@ struct WorkloadConfig {
 class Workload {
  public:
   Workload(const WorkloadConfig& config, std::vector<HostedType> types, std::uint64_t seed,
-           const Events& clock, Ledger& ledger, const Breaks& breaks);
+           Ledger& ledger, const Breaks& breaks);
 
   // The types that `process` hosts.
   [[nodiscard]] std::vector<EntityType> types_for(Process& process);
@@ -72,7 +71,6 @@ class Workload {
   std::vector<HostedType> types_;
   std::vector<Target> targets_;
   Random random_;
-  const Events& clock_;
   Ledger& ledger_;
   Breaks breaks_;
   bool quiet_ = false;

@@ -38,6 +38,10 @@ class World : private WireEvents {
   void crash(int machine);
   void pause(int machine);
   void resume(int machine);
+  void slow(int machine, Duration lag);          // each pass comes late by up to `lag`; 0: no more
+  void slow_control(int machine, Duration lag);  // the control loop alone
+  void drift(int machine, std::int64_t ppm);
+  void jump_clock(int machine, Duration by);
   void leave(int machine);
   void down(int at, int machine);    // an operator at `at` declares the member of `machine` dead
   void refuse(int at, int machine);  // `at` finds the port of the last life of `machine` closed
@@ -46,7 +50,8 @@ class World : private WireEvents {
   void unblock(int from, int to);
   void clog(int from, int to);
   void release(int from, int to);
-  void heal();  // all blocks and clogs, and no frame is garbled any more
+  void set_weather(int from, int to, const LinkWeather& weather);
+  void heal();  // links and clocks work again, and nobody is slow any more
   void reset_link(int a, int b) { wires_.reset(a, b); }
   void garble(int from, int to, Garble how) { wires_.garble(from, to, how); }
   void quiet() { workload_.quiet(); }  // callers send nothing more
@@ -58,6 +63,7 @@ class World : private WireEvents {
   bool run_for(Duration time) { return run_until(now() + time); }
 
   [[nodiscard]] Time now() const { return events_.now(); }
+  [[nodiscard]] Time here(const Node& node) const { return node.clock.local(now()); }
   [[nodiscard]] Node& node(int machine) { return nodes_[static_cast<std::size_t>(machine)]; }
   [[nodiscard]] const Node& node(int machine) const {
     return nodes_[static_cast<std::size_t>(machine)];
@@ -88,10 +94,15 @@ class World : private WireEvents {
   };
 
   // --- world_process.cpp: what one process does, as NodeCore and ControlLoop do it ---
-  void begin_life(Node& node, bool bootstrap);
+  void begin_life(Node& node, std::uint64_t incarnation, bool bootstrap);
   void renew(Node& node);
   void stop(Node& node, const char* why);
   void act(Node& node, Side side, const std::function<void()>& what);
+  void wake_up(Node& node);
+  void stall(Node& node);
+  void look_later(Node& node);
+  void look(Node& node);
+  [[nodiscard]] bool held(const Node& node) const;
   void run(Node& node, Side side, const std::function<void()>& what);
   bool pump(Node& node);
   bool hand_over(Node& node);
