@@ -73,9 +73,9 @@ const char* name_of(Fault kind) {
 
 std::string describe(const PlannedFault& fault) {
   const auto name = [](int machine) { return std::string(1, static_cast<char>('a' + machine)); };
-  return std::to_string(fault.index) + " at " + to_text(fault.at) + ": " +
-         name_of(fault.kind) + " " + name(fault.machine) + " (and " + name(fault.other) +
-         ", where it takes two) for " + to_text(fault.lasts);
+  return std::to_string(fault.index) + " at " + to_text(fault.at) + ": " + name_of(fault.kind) +
+         " " + name(fault.machine) + " (and " + name(fault.other) + ", where it takes two) for " +
+         to_text(fault.lasts);
 }
 
 bool FaultMix::has(Fault kind) const {

@@ -15,6 +15,12 @@ Process::~Process() {
   data.end_entities();
 }
 
+Marks Process::marks() const {
+  Marks all = control.marks();
+  all.add(data.marks());
+  return all;
+}
+
 std::string Process::state_text() const {
   std::string out = control.state_text() + "  data";
   for (const runtime::Type& type : data.dispatch().types()) {

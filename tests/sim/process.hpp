@@ -117,6 +117,7 @@ struct Process {
     data.end();
   }
   [[nodiscard]] std::string state_text() const;
+  [[nodiscard]] Marks marks() const;
 
   Notes notes;
   std::shared_ptr<SimMessenger> messenger = std::make_shared<SimMessenger>();

@@ -152,6 +152,7 @@ class Scenario {
     result.longest_overlap = world_.checker().longest_overlap();
     result.settled_after = settled_after_;
     result.trace_hash = world_.trace_hash();
+    result.marks = world_.marks();
     result.machines = world_.machines();
     return result;
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/marks.hpp"
 #include "base/time.hpp"
 #include "sim/faults.hpp"
 
@@ -36,6 +37,7 @@ struct ScenarioResult {
   Duration longest_overlap{};
   Duration settled_after{};  // from healing
   std::uint64_t trace_hash = 0;
+  Marks marks;
   int machines = 0;
 };
 

@@ -328,6 +328,18 @@ std::string World::readable(const std::string& text) const {
   return out;
 }
 
+Marks World::marks() const {
+  Marks all = marks_;
+  for (const Node& node : nodes_) {
+    if (node.running()) all.add(node.process->marks());
+  }
+  return all;
+}
+
+void World::hash(std::string_view bytes) {
+  if (config_.hash_trace) trace_hash_ = fnv1a64(bytes, trace_hash_);
+}
+
 void World::fail(const std::string& what) {
   if (!broken_) broken_ = readable(what);
 }

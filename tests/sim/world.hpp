@@ -83,6 +83,7 @@ class World : private WireEvents {
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
   [[nodiscard]] std::uint64_t events() const { return events_.count(); }
   [[nodiscard]] std::uint64_t trace_hash() const { return trace_hash_; }
+  [[nodiscard]] Marks marks() const;  // of all processes that ever ran
   [[nodiscard]] std::string state_text() const;
   [[nodiscard]] std::string readable(const std::string& text) const;
 
@@ -134,6 +135,7 @@ class World : private WireEvents {
   void call_later(int machine);
   void fail(const std::string& what);
   void trace(const Node& node, const std::string& line);
+  void hash(std::string_view bytes);
   void trace_frame(const Node& node, const std::string& from, const std::string& frame);
   [[nodiscard]] int machine_of(NodeKey key) const { return lives_.at(key).machine; }
 
@@ -151,6 +153,7 @@ class World : private WireEvents {
   std::uint64_t checks_ = 0;
   std::optional<std::string> broken_;
   std::uint64_t trace_hash_;
+  Marks marks_;  // of processes that ended
 };
 
 }  // namespace shardbus::sim

@@ -37,7 +37,7 @@ std::optional<ControlMessage> decoded(const std::string& bytes) {
 void World::carry_out(Node& node, control::ControlOutput& output) {
   if (config_.hash_trace || config_.trace) {
     const std::string text = to_text(output);
-    trace_hash_ = fnv1a64(text, trace_hash_);
+    hash(text);
     if (!std::holds_alternative<control::PublishDigest>(output)) trace(node, text);
   }
   const auto pass = [&](auto&& what) { node.process->pass(here(node), what); };
@@ -114,6 +114,7 @@ void World::deliver_gossip(int from, int to, const std::string& bytes) {
   Node& receiver = node(to);
   if (!receiver.running()) return;
   const auto message = decoded(bytes);
+  hash(bytes);
   if (!message) return fail("undecodable gossip from " + node(from).name);
   act(receiver, Side::control, [&receiver, message, this] {
     if (const auto* digest = std::get_if<Digest>(&*message)) {
@@ -128,13 +129,15 @@ void World::deliver_gossip(int from, int to, const std::string& bytes) {
 void World::probe(Node& at, NodeKey dead) {
   if (!at.connected.contains(dead)) return;
   const int machine = machine_of(dead);
-  events_.after(network_.delay() * 2, [this, observing = at.machine, starts = at.starts, dead, machine] {
-    Node& observer = node(observing);
-    const bool refused = !node(machine).running() && !network_.apart(observing, machine);
-    if (!observer.running() || observer.starts != starts || !refused) return;
-    act(observer, Side::control,
-        [&observer, dead, this] { observer.control().on_proof_of_death(here(observer), dead); });
-  });
+  events_.after(
+      network_.delay() * 2, [this, observing = at.machine, starts = at.starts, dead, machine] {
+        Node& observer = node(observing);
+        const bool refused = !node(machine).running() && !network_.apart(observing, machine);
+        if (!observer.running() || observer.starts != starts || !refused) return;
+        act(observer, Side::control, [&observer, dead, this] {
+          observer.control().on_proof_of_death(here(observer), dead);
+        });
+      });
 }
 
 // Somebody who answers WHO: any other machine that is in a cluster.
@@ -181,6 +184,7 @@ void World::on_disconnected(int machine, NodeKey peer) {
 void World::on_link_frame(int machine, NodeKey peer, std::string frame) {
   Node& node = this->node(machine);
   if (config_.trace) trace_frame(node, "back from " + to_text(peer), frame);
+  hash(frame);
   act(node, Side::data,
       [&node, peer, bytes = std::move(frame)] { node.data().links().on_frame(peer, bytes); });
 }
@@ -188,6 +192,7 @@ void World::on_link_frame(int machine, NodeKey peer, std::string frame) {
 void World::on_peer_frame(int machine, std::uint32_t connection, std::string frame) {
   Node& node = this->node(machine);
   if (config_.trace) trace_frame(node, "on " + std::to_string(connection), frame);
+  hash(frame);
   act(node, Side::data, [&node, connection, bytes = std::move(frame)] {
     node.data().peers().on_frame(connection, bytes);
   });

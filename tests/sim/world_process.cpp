@@ -71,12 +71,14 @@ void World::renew(Node& node) {
   });
   node.process->notes.hosted.clear();
   ledger_.closed(key);
+  marks_.add(old->marks());
 }
 
 void World::stop(Node& node, const char* why) {
   trace(node, std::string("process ends: ") + why);
   checker_.gone(now(), node);
   ledger_.gone(node.info.key);
+  marks_.add(node.process->marks());
   node.process.reset();
   node.inbox.clear();
   node.unread.clear();

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/marks.hpp"
 #include "base/model/allocation.hpp"
 #include "base/model/keys.hpp"
 #include "base/model/placement.hpp"
@@ -114,6 +115,7 @@ class Coordinator {
   [[nodiscard]] std::vector<Handoff> handoffs() const;
   [[nodiscard]] std::uint64_t ignored_answers() const { return ignored_answers_; }
   [[nodiscard]] std::uint64_t ignored_reports() const { return ignored_reports_; }
+  [[nodiscard]] const Marks& marks() const { return rare_; }
 
  private:
   enum class Mode : std::uint8_t { idle, collecting, active };
@@ -208,6 +210,7 @@ class Coordinator {
   std::vector<Note> notes_;
   std::uint64_t ignored_answers_ = 0;
   std::uint64_t ignored_reports_ = 0;
+  Marks rare_;
 };
 
 }  // namespace shardbus::coordinator

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/marks.hpp"
 #include "base/model/allocation.hpp"
 #include "base/model/gone_nodes.hpp"
 #include "base/model/keys.hpp"
@@ -158,6 +159,7 @@ class ControlPlane {
   [[nodiscard]] Authority authority() const { return election_.authority(); }
   [[nodiscard]] std::uint64_t cluster_id() const { return cluster_id_; }
   [[nodiscard]] const IgnoredInputs& ignored() const { return ignored_; }
+  [[nodiscard]] Marks marks() const;  // of all its cores
 
  private:
   struct Joiner {
@@ -288,6 +290,7 @@ class ControlPlane {
   std::map<NodeKey, Time> answered_at_;  // last "here is mine" to a node with an older set
   std::vector<ControlOutput> outputs_;
   IgnoredInputs ignored_;
+  Marks rare_;
 };
 
 }  // namespace shardbus::control

@@ -123,7 +123,10 @@ bool ControlPlane::note_incarnation(const NodeInfo& node, bool admitted) {
     // others gave us up for it.
     const bool successor = node.peer == config_.self.peer || admitted;
     if (!successor) ++ignored_.duplicate_name;
-    if (successor && node.incarnation > config_.self.incarnation) down_self("newer incarnation");
+    if (successor && node.incarnation > config_.self.incarnation) {
+      rare_.hit(Mark::succeeded);
+      down_self("newer incarnation");
+    }
     return false;
   }
   KeySet counted = keys_of(membership_.set().members);
@@ -133,6 +136,7 @@ bool ControlPlane::note_incarnation(const NodeInfo& node, bool admitted) {
     if (known == infos_.end() || key == node.key || known->second.name != node.name) continue;
     if (known->second.incarnation > node.incarnation) {
       ++ignored_.old_incarnation;
+      rare_.hit(Mark::old_incarnation_refused);
       return false;
     }
     // Another machine of the same name is no proof while the first one is heard.
@@ -174,6 +178,7 @@ void ControlPlane::adopt_table(NodeKey from, const AllocationTable& table) {
   } else if (table.version > table_.version || mends) {
     table_ = table;
     table_hash_ = table_hash(table_);
+    rare_.hit_if(mends, Mark::table_mended);
     if (mends) table_told_ = TableVersion{};
   } else {
     ++ignored_.old_table;
@@ -196,6 +201,7 @@ void ControlPlane::command(NodeKey from, Term term, ControlMessage message) {
     ++ignored_.unknown_sender;
   } else if (term < vote().term) {
     ++ignored_.old_command;
+    rare_.hit(Mark::old_command_refused);
   } else {
     outputs_.emplace_back(TellRegion{std::move(message)});
   }

@@ -141,6 +141,7 @@ void Dispatch::put_back(const std::vector<std::string>& unsent) {
   std::map<Shard*, std::deque<HeldMessage>> ahead;
   std::vector<HeldMessage> refused;
   const Time until = context_.now + context_.config.held_wait;
+  context_.rare.hit_if(!unsent.empty(), Mark::unsent_put_back);
   for (const std::string& envelope : unsent) {
     const wire::Message message = wire::own_envelope(envelope).message;
     Type* type = find_type(message.type);
@@ -242,6 +243,7 @@ void Dispatch::part_from_departed() {
       context_.links->say_goodbye(node);
     }
   }
+  context_.rare.hit_if(!overdue.empty(), Mark::goodbye_overdue);
   for (const NodeKey node : overdue) on_goodbye(node);
 }
 
