@@ -33,11 +33,11 @@ constexpr std::array<Range, kKinds> kLasts = {{{5, 4000},
                                                {100, 7000},
                                                {500, 8000},
                                                {500, 6000},
-                                               {100, 4000},
+                                               {100, 12000},
                                                {0, 0},
                                                {0, 0},
                                                {0, 0},
-                                               {100, 4000},
+                                               {5, 4000},
                                                {0, 0}}};
 
 constexpr std::int64_t kDriftMax = 30'000;  // ppm
@@ -74,8 +74,8 @@ const char* name_of(Fault kind) {
 std::string describe(const PlannedFault& fault) {
   const auto name = [](int machine) { return std::string(1, static_cast<char>('a' + machine)); };
   return std::to_string(fault.index) + " at " + to_text(fault.at) + ": " + name_of(fault.kind) +
-         " " + name(fault.machine) + " (and " + name(fault.other) + ", where it takes two) for " +
-         to_text(fault.lasts);
+         " " + name(fault.machine) + (fault.at_decider ? " or whoever decides" : "") + " (and " +
+         name(fault.other) + ", where it takes two) for " + to_text(fault.lasts);
 }
 
 bool FaultMix::has(Fault kind) const {
@@ -108,7 +108,8 @@ std::vector<PlannedFault> draw_faults(std::uint64_t seed, const FaultMix& mix, i
   if (mix.kinds.empty()) return plan;
   Random times(seed);
   const auto all = static_cast<std::uint64_t>(machines);
-  for (Duration at = between(times, 500, 2500); at < until; at += between(times, 20, 2500)) {
+  const std::uint64_t pace = times.chance(0.3) ? 400 : 2500;
+  for (Duration at = between(times, 500, 2500); at < until; at += between(times, 20, pace)) {
     Random own(times.next());
     PlannedFault fault;
     fault.index = static_cast<int>(plan.size());
@@ -117,7 +118,10 @@ std::vector<PlannedFault> draw_faults(std::uint64_t seed, const FaultMix& mix, i
     fault.machine = static_cast<int>(own.below(all));
     fault.other = (fault.machine + 1 + static_cast<int>(own.below(all - 1))) % machines;
     const Range lasts = kLasts.at(static_cast<std::size_t>(fault.kind));
-    fault.lasts = between(own, lasts.low, lasts.high);
+    // Half of them short, so that much happens at once.
+    fault.lasts =
+        between(own, lasts.low, own.chance(0.5) ? lasts.high : lasts.low + lasts.high / 8);
+    fault.at_decider = own.chance(0.2);
     fault.seed = own.next();
     plan.push_back(fault);
   }
@@ -130,7 +134,11 @@ void FaultDriver::schedule(const std::vector<PlannedFault>& plan, const std::set
     world_.after(fault.at, [this, fault] {
       if (over_) return;
       ++begun_;
-      begin(fault);
+      PlannedFault aimed = fault;
+      const int decider = fault.at_decider ? world_.decider() : -1;
+      if (decider >= 0) aimed.machine = decider;
+      if (aimed.other == aimed.machine) aimed.other = fault.machine;
+      begin(aimed);
     });
   }
 }

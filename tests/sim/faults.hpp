@@ -43,7 +43,8 @@ struct PlannedFault {
   Duration lasts{};
   int machine = 0;
   int other = 0;
-  std::uint64_t seed = 0;  // of what else there is to draw
+  bool at_decider = false;  // at whoever decides then, instead of `machine`
+  std::uint64_t seed = 0;   // of what else there is to draw
 };
 
 std::string describe(const PlannedFault& fault);

@@ -3,10 +3,13 @@
 namespace shardbus::sim {
 
 Process::Process(Time now, control::ControlConfig control_config, runtime::DataConfig data_config,
-                 SimWire& wire, Notes::Log log, Notes::Awake awake)
-    : notes(std::move(log), std::move(awake)),
+                 SimWire& wire, ProcessOptions options)
+    : notes(std::move(options.log), std::move(options.awake)),
+      pool(options.length
+               ? std::make_unique<SimPool>(std::move(options.later), std::move(options.length))
+               : nullptr),
       control(now, std::move(control_config)),
-      data(std::move(data_config), wire, notes, messenger, nullptr) {
+      data(std::move(data_config), wire, notes, messenger, pool.get()) {
   messenger->plane = &data;
 }
 

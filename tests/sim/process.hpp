@@ -101,9 +101,42 @@ class SimMessenger final : public Messenger {
   bool calling = true;        // callers, handlers and callbacks still send something new
 };
 
+// Threads for handlers, as many as there are handlers: each one begins at once, and is done after a
+// while.
+class SimPool final : public runtime::Executor {
+ public:
+  // Runs something in a pass of this very process, if it still lives then.
+  using Later = std::function<void(Duration delay, std::function<void()> what)>;
+  SimPool(Later later, std::function<Duration()> length)
+      : later_(std::move(later)), length_(std::move(length)) {}
+
+  void post(std::uint32_t, UniqueFunction<void()> work, UniqueFunction<void()> done) override {
+    auto job = std::make_shared<Job>(Job{std::move(work), std::move(done)});
+    later_({}, [this, job] {
+      job->work();
+      later_(length_(), [job] { job->done(); });
+    });
+  }
+
+ private:
+  struct Job {
+    UniqueFunction<void()> work;
+    UniqueFunction<void()> done;
+  };
+  Later later_;
+  std::function<Duration()> length_;
+};
+
+struct ProcessOptions {
+  Notes::Log log;
+  Notes::Awake awake;
+  SimPool::Later later;
+  std::function<Duration()> length;  // of a handler; empty: handlers run within the pass
+};
+
 struct Process {
   Process(Time now, control::ControlConfig control, runtime::DataConfig data, SimWire& wire,
-          Notes::Log log, Notes::Awake awake);
+          ProcessOptions options);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -121,6 +154,7 @@ struct Process {
 
   Notes notes;
   std::shared_ptr<SimMessenger> messenger = std::make_shared<SimMessenger>();
+  std::unique_ptr<SimPool> pool;
   control::ControlPlane control;
   runtime::DataPlane data;
   std::uint64_t told_cluster = 0;

@@ -18,6 +18,8 @@ constexpr Duration kOperatorAfter = 3s;
 
 // Of the quiet time before the last asks: whatever a silent link does not know yet, its pings tell.
 constexpr Duration kCalmingDown = 2500ms;
+// And handlers that were begun before come to their end.
+constexpr Duration kLastHandlers = 6s;
 constexpr Duration kLastPhase = 12s;
 
 class Scenario {
@@ -56,6 +58,7 @@ class Scenario {
     config.workload.entities = static_cast<std::uint32_t>(random_.between(4, 30));
     config.workload.pace = milliseconds(20, 120);
     config.workload.patient = config.lossless;
+    config.workload.threaded = random_.chance(0.3);
     if (!config.lossless && random_.chance(0.3)) narrow(config.data);
     if (options_.entities != 0) config.workload.entities = options_.entities;
     config.breaks = breaks_named(options_.break_name);
@@ -121,7 +124,7 @@ class Scenario {
   // Every entity answers every node, and everything that was sent has come to its end.
   void finish_work() {
     world_.quiet();
-    if (!world_.run_for(kCalmingDown)) return;
+    if (!world_.run_for(kCalmingDown + kLastHandlers)) return;
     world_.ask_everything();
     const Time begin = world_.now();
     std::string unfinished = "nothing was asked";

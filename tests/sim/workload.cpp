@@ -10,6 +10,7 @@ using namespace std::chrono_literals;
 
 constexpr milliseconds kPatience = 60s;
 constexpr milliseconds kLastAskTimeout = 5s;
+constexpr Duration kHandlerMax = 6s;
 constexpr int kChainMax = 3;
 constexpr int kBurstMax = 24;
 constexpr const char* kMethod = "add";
@@ -109,6 +110,17 @@ std::vector<EntityType> Workload::types_for(Process& process) {
 Duration Workload::pause() {
   const auto mean = static_cast<std::uint64_t>(config_.pace.count());
   return Duration(static_cast<std::int64_t>(random_.below(2 * mean + 1)));
+}
+
+Duration Workload::handler_length() {
+  if (quiet_) return {};
+  const auto up_to = [this](std::uint64_t us) {
+    return std::chrono::microseconds(random_.below(us));
+  };
+  if (random_.chance(0.8)) return up_to(1000);
+  if (random_.chance(0.9)) return up_to(60'000);
+  if (config_.patient || random_.chance(0.9)) return up_to(700'000);
+  return kHandlerMax;
 }
 
 std::uint32_t Workload::any_entity() {

@@ -20,6 +20,7 @@ struct WorkloadConfig {
   std::uint32_t entities = 0;  // 0: nobody calls
   Duration pace{};             // mean time between two bursts of one node
   bool patient = false;        // asks wait for as long as any fault could take
+  bool threaded = false;       // handlers run in a pool, and take their time
 };
 
 class Workload {
@@ -34,6 +35,9 @@ class Workload {
   // Within a pass: one ask to every entity, which nothing may keep from its answer.
   void ask_all(Process& process);
   [[nodiscard]] Duration pause();
+  [[nodiscard]] bool threaded() const { return config_.threaded; }
+  // Mostly short; where a message may be lost, now and then longer than a move waits for it.
+  [[nodiscard]] Duration handler_length();
   // From now on only ask_all() sends.
   void quiet() { quiet_ = true; }
   [[nodiscard]] bool idle() const { return quiet_ || config_.entities == 0; }

@@ -119,9 +119,12 @@ void World::slow_control(int machine, Duration lag) {
   Node& node = this->node(machine);
   if (node.control_lag == lag) return;
   trace(node, "control loop late by " + to_text(lag));
+  const bool was_held = held(node);
+  if (node.control_lag == Duration{}) node.judged = here(node);
   node.control_lag = lag;
-  node.judged = here(node);
-  if (lag == Duration{} && node.awake()) look(node);
+  if (lag > Duration{} || !node.awake()) return;
+  if (was_held) ledger_.awake(here(node), node.info.key);
+  look(node);
 }
 
 void World::drift(int machine, std::int64_t ppm) {
@@ -233,6 +236,13 @@ bool World::anybody_in_cluster() const {
   return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
     return node.running() && node.control().status().in_cluster;
   });
+}
+
+int World::decider() const {
+  for (const Node& node : nodes_) {
+    if (node.running() && node.control().authority() != Authority::none) return node.machine;
+  }
+  return -1;
 }
 
 bool World::can_spare(int machine) const {

@@ -70,6 +70,7 @@ class World : private WireEvents {
   }
   [[nodiscard]] int machines() const { return static_cast<int>(nodes_.size()); }
   [[nodiscard]] bool anybody_in_cluster() const;
+  [[nodiscard]] int decider() const;  // a machine that may decide now; -1: none
   // Where nothing may be lost: somebody else stays who can take over all that `machine` has.
   [[nodiscard]] bool can_spare(int machine) const;
   // Why the cluster is not in a settled state; empty if it is: all machines run and are up in one
@@ -96,6 +97,7 @@ class World : private WireEvents {
 
   // --- world_process.cpp: what one process does, as NodeCore and ControlLoop do it ---
   void begin_life(Node& node, std::uint64_t incarnation, bool bootstrap);
+  ProcessOptions process_options(Node& node);
   void renew(Node& node);
   void stop(Node& node, const char* why);
   void act(Node& node, Side side, const std::function<void()>& what);

@@ -42,18 +42,33 @@ void World::begin_life(Node& node, std::uint64_t incarnation, bool bootstrap) {
   data.self = node.info;
   data.cluster = "sim";
   data.seed = random_.next();
-  node.process = std::make_unique<Process>(
-      here(node), std::move(control), std::move(data), *node.wire,
-      [this, machine = node.machine](std::string_view event, const std::string& text) {
-        if (config_.trace) trace(this->node(machine), std::string(event) + " " + text);
-      },
-      [&node](Time now) {
-        return node.control_lag == Duration{} || now - node.judged < kUnjudgedMax;
-      });
+  node.process = std::make_unique<Process>(here(node), std::move(control), std::move(data),
+                                           *node.wire, process_options(node));
   node.process->messenger->now = [this, &node] { return here(node); };
   node.connected.clear();
   node.judged = here(node);
   ledger_.awake(here(node), node.info.key);
+}
+
+ProcessOptions World::process_options(Node& node) {
+  ProcessOptions options;
+  options.log = [this, machine = node.machine](std::string_view event, const std::string& text) {
+    if (config_.trace) trace(this->node(machine), std::string(event) + " " + text);
+  };
+  options.awake = [&node](Time now) {
+    return node.control_lag == Duration{} || now - node.judged < kUnjudgedMax;
+  };
+  options.later = [this, &node, life = node.info.key](Duration delay, std::function<void()> what) {
+    events_.after(delay, [this, &node, life, what = std::move(what)] {
+      const auto mine = [&node, life] { return node.running() && node.info.key == life; };
+      if (!mine()) return;
+      act(node, Side::data, [mine, what] {
+        if (mine()) what();
+      });
+    });
+  };
+  if (workload_.threaded()) options.length = [this] { return workload_.handler_length(); };
+  return options;
 }
 
 // What a process does that lost its place in the cluster: its sockets stay, all else is new.

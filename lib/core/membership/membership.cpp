@@ -115,7 +115,6 @@ bool Membership::add_first(const std::vector<NodeInfo>& joiners, std::vector<Out
     if (known && same_name->node.key == config_.self) continue;
     std::vector<Member> members = set_.members;
     std::erase_if(members, [&](const Member& member) { return member.node.name == joiner.name; });
-    rare_.hit_if(known, Mark::incarnation_replaced);
     members.push_back(Member{joiner, MemberState::joining, set_.stamp.number + 1});
     propose(std::move(members), set_.stamp.term,
             std::string(known ? "replace " : "add ") + shardbus::to_text(joiner.key), out);

@@ -123,10 +123,7 @@ bool ControlPlane::note_incarnation(const NodeInfo& node, bool admitted) {
     // others gave us up for it.
     const bool successor = node.peer == config_.self.peer || admitted;
     if (!successor) ++ignored_.duplicate_name;
-    if (successor && node.incarnation > config_.self.incarnation) {
-      rare_.hit(Mark::succeeded);
-      down_self("newer incarnation");
-    }
+    if (successor && node.incarnation > config_.self.incarnation) down_self("newer incarnation");
     return false;
   }
   KeySet counted = keys_of(membership_.set().members);
@@ -145,6 +142,7 @@ bool ControlPlane::note_incarnation(const NodeInfo& node, bool admitted) {
       ++ignored_.duplicate_name;
       return false;
     }
+    rare_.hit_if(!contains(dead_, key), Mark::incarnation_ended);
     learn_dead(key, "newer incarnation");
   }
   return true;
