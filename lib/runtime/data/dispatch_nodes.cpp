@@ -83,10 +83,11 @@ void Dispatch::on_fence_ok(const wire::FenceOk& answer) {
     shard.region.on_own_fence(answer.id, outputs);
     return carry_out(*type, id, outputs);
   }
+  const bool there = answer.node == context_.self() || context_.links->takes(answer.node);
   act(*type, id,
       answer.lost || gone_.contains(answer.node)
           ? shard.route.on_path_lost(answer.id)
-          : shard.route.on_fence_ok(answer.id, answer.node, answer.generation));
+          : shard.route.on_fence_ok(answer.id, answer.node, answer.generation, there));
 }
 
 void Dispatch::on_moved(const wire::Moved& moved) {
