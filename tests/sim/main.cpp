@@ -7,6 +7,7 @@
 
 #include "base/model/text.hpp"
 #include "sim/breaks.hpp"
+#include "sim/growth.hpp"
 #include "sim/minimise.hpp"
 #include "sim/runner.hpp"
 
@@ -27,6 +28,8 @@ struct Options {
   bool json = false;
   bool twice = false;
   bool minimise = false;
+  std::vector<int> growth;
+  std::uint32_t shards = 4096;
 };
 
 class Stopwatch {
@@ -121,6 +124,10 @@ int run(Options options) {
   return report.broken_seed ? kBroken : 0;
 }
 
+std::string first_line(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
 int minimise(const Options& options) {
   ScenarioOptions scenario = options.run.scenario;
   scenario.seed = options.run.first;
@@ -131,13 +138,62 @@ int minimise(const Options& options) {
     return 0;
   }
   std::cout << "after " << found.runs << " runs, seed " << scenario.seed
-            << " still breaks: " << *found.result.broken << "\nwith these faults:\n";
+            << " still breaks: " << first_line(*found.result.broken) << "\nwith these faults:\n";
   for (const PlannedFault& fault : found.result.plan) {
     if (found.options.without.contains(fault.index)) continue;
     std::cout << "  " << shardbus::sim::describe(fault) << '\n';
   }
   std::cout << "replay: " << replay_command(found.options, scenario.seed, false) << '\n';
   return kBroken;
+}
+
+double seconds(shardbus::Duration duration) {
+  return duration == shardbus::sim::kForever ? -1 : std::chrono::duration<double>(duration).count();
+}
+
+nlohmann::json growth_json(const shardbus::sim::GrowthResult& result, std::int64_t ms) {
+  return {{"nodes", result.nodes},
+          {"shards", result.shards},
+          {"formed_s", seconds(result.formed)},
+          {"digest_bytes", result.digest_bytes},
+          {"digests_per_s", result.digests_per_second},
+          {"gossip_sent_bytes_per_s", result.sent_per_second},
+          {"gossip_received_bytes_per_s", result.received_per_second},
+          {"join_s", seconds(result.joined)},
+          {"join_settled_s", seconds(result.joined_settled)},
+          {"join_received_bytes", result.joined_bytes},
+          {"crash_s", seconds(result.crashed)},
+          {"crash_settled_s", seconds(result.crashed_settled)},
+          {"decider_crash_s", seconds(result.decider_crashed)},
+          {"decider_crash_settled_s", seconds(result.decider_settled)},
+          {"control_bytes", result.control_bytes},
+          {"events", result.events},
+          {"wall_ms", ms}};
+}
+
+// Seconds are virtual; -1: not within two minutes of them.
+int grow(const Options& options) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const int nodes : options.growth) {
+    const Stopwatch watch;
+    const auto told = [&](const std::string& line) {
+      std::cerr << nodes << " nodes: " << line << ", " << watch.ms() << " ms\n";
+    };
+    const auto result = shardbus::sim::measure_growth({nodes, options.shards}, told);
+    all.push_back(growth_json(result, watch.ms()));
+    if (options.json) continue;
+    std::cout << nodes << " nodes, " << result.shards << " shards: formed in "
+              << seconds(result.formed) << " s; idle: " << result.digest_bytes
+              << " bytes a digest, " << static_cast<std::uint64_t>(result.sent_per_second)
+              << " bytes/s sent and " << static_cast<std::uint64_t>(result.received_per_second)
+              << " received per node; join " << seconds(result.joined) << " s (balanced "
+              << seconds(result.joined_settled) << "), crash " << seconds(result.crashed)
+              << " s (owned " << seconds(result.crashed_settled) << "), decider's crash "
+              << seconds(result.decider_crashed) << " s (owned " << seconds(result.decider_settled)
+              << "); " << result.events << " events, " << watch.ms() << " ms\n";
+  }
+  if (options.json) std::cout << all.dump(2) << '\n';
+  return 0;
 }
 
 void add_options(CLI::App& app, Options& options) {
@@ -156,6 +212,13 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--without", options.without, "numbers of faults to leave out")->delimiter(',');
   app.add_flag("--minimise", options.minimise,
                "make the seed of --seed smaller for as long as it breaks, and print what is left");
+  app.add_option("--growth", options.growth,
+                 "instead of seeds: what clusters of so many nodes say and how fast they agree")
+      ->delimiter(',')
+      ->check(CLI::Range(2, 1000));
+  app.add_option("--shards", options.shards, "of --growth")
+      ->check(CLI::Range(1, 65536))
+      ->capture_default_str();
   app.add_flag("--twice", options.twice, "run every seed twice and compare; default: one of 20");
   app.add_flag("--trace", options.trace, "print every input and output");
   app.add_flag("--json", options.json, "print the result as JSON");
@@ -187,5 +250,6 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : kUsage;
   }
   options.run.scenario.without = {options.without.begin(), options.without.end()};
+  if (!options.growth.empty()) return grow(options);
   return options.minimise ? minimise(options) : run(options);
 }
