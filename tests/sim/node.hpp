@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/node/incarnations.hpp"
 #include "sim/clock.hpp"
 #include "sim/process.hpp"
 
@@ -21,7 +22,8 @@ struct Node {
   int machine = 0;
   std::string name;
   Clock clock;
-  std::uint64_t lives = 0;  // incarnations so far
+  std::uint64_t lives = 0;             // incarnations so far
+  runtime::Incarnations incarnations;  // of the process
   std::uint64_t starts = 0;
   NodeInfo info;
   std::unique_ptr<SimWire> wire;

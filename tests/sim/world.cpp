@@ -80,6 +80,7 @@ void World::start(int machine, bool bootstrap) {
   if (bootstrap) ledger_.forget_rights();
   std::uint64_t incarnation = node.clock.wall_us(now());
   while (lives_.contains(node_key(node.name, incarnation))) ++incarnation;  // as good as never
+  node.incarnations = {};
   begin_life(node, incarnation, bootstrap);
   trace(node, bootstrap ? "start bootstrap" : "start");
   run(node, Side::data, [&] {

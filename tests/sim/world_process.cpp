@@ -76,7 +76,8 @@ void World::renew(Node& node) {
   checker_.gone(now(), node);
   const std::unique_ptr<Process> old = std::move(node.process);
   const NodeKey key = node.info.key;
-  begin_life(node, node.info.incarnation + 1, false);
+  const bool joined = old->control.cluster_id() != 0;
+  begin_life(node, node.incarnations.after(node.info.incarnation, joined), false);
   trace(node, "goes on as a new incarnation");
   node.process->pass(here(node), [&] {
     old->messenger->plane = &node.data();
