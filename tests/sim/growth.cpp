@@ -18,6 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr Duration kDelay = 500us;
+constexpr Duration kPass = 1ms;  // what came meanwhile is decided on together
 constexpr Duration kStartEvery = 20ms;
 constexpr Duration kSeedEvery = 300ms;
 constexpr Duration kIdle = 1s;
@@ -255,7 +256,7 @@ class Growth {
   // All that came meanwhile is decided on at once, as in the control loop.
   void pass_soon(Peer& peer) {
     if (std::exchange(peer.pass_due, true)) return;
-    events_.after({}, [this, &peer] {
+    events_.after(kPass, [this, &peer] {
       peer.pass_due = false;
       pass(peer);
     });
