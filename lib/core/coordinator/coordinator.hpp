@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/marks.hpp"
 #include "base/model/allocation.hpp"
 #include "base/model/keys.hpp"
 #include "base/model/placement.hpp"
@@ -164,6 +165,7 @@ class Coordinator {
   [[nodiscard]] Duration usual_move() const;
   [[nodiscard]] std::uint64_t ignored_answers() const { return ignored_answers_; }
   [[nodiscard]] std::uint64_t ignored_reports() const { return ignored_reports_; }
+  [[nodiscard]] const Marks& marks() const { return rare_; }
 
  private:
   enum class Mode : std::uint8_t { idle, collecting, active };
@@ -284,6 +286,7 @@ class Coordinator {
   std::vector<Note> notes_;
   std::uint64_t ignored_answers_ = 0;
   std::uint64_t ignored_reports_ = 0;
+  Marks rare_;
 };
 
 }  // namespace shardbus::coordinator

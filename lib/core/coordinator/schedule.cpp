@@ -46,6 +46,7 @@ void Coordinator::repair(Time now, const ShardName& name, Shard& shard) {
       return;
     case OpKind::rehome:
       if (alive(op.to)) return;
+      rare_.hit(Mark::rehome_target_died);
       shard.op = Op{};
       set_entry(name, shard, TableEntry{kNoNode, op.generation}, Cause::lost);
       return;
@@ -53,6 +54,7 @@ void Coordinator::repair(Time now, const ShardName& name, Shard& shard) {
     case OpKind::freeze: {
       const NodeKey keeper = op.kind == OpKind::handoff ? op.from : op.prefer;
       if (!alive(op.to)) {
+        rare_.hit(Mark::handoff_target_died);
         shard.op = Op{};
         if (alive(keeper)) {
           start(now, shard, OpKind::rehome, kNoNode, keeper, kNoNode, Cause::undone);
@@ -61,6 +63,7 @@ void Coordinator::repair(Time now, const ShardName& name, Shard& shard) {
         }
       } else if (op.kind == OpKind::handoff &&
                  (!alive(op.from) || now >= op.started + config_.handoff_timeout)) {
+        rare_.hit(alive(op.from) ? Mark::handoff_timed_out : Mark::handoff_source_died);
         start_freeze(now, shard, op.to, op.generation, op.from);
       }
       return;
@@ -146,6 +149,7 @@ void Coordinator::drop_unhosted(Time now, const std::string& name, Type& type,
   const bool all_heard = std::all_of(peers_.begin(), peers_.end(),
                                      [](const Peer& peer) { return peer.dead || peer.heard; });
   if (!all_heard) return;
+  rare_.hit(Mark::unhosted);
   for (std::uint32_t i = 0; i < type.shards.size(); ++i) {
     Shard& shard = type.shards[i];
     if (snapshot.fixed[i] || shard.entry.owner == kNoNode) continue;

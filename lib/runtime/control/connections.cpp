@@ -63,6 +63,13 @@ void ControlPlane::sync_connections() {
     outputs_.emplace_back(DisconnectNode{it->first, how});
     it = connected_.erase(it);
   }
+  // Whose death was heard of together with its name was never connected. A table or an answer may
+  // still name it, so the data plane has to know as well.
+  for (const NodeKey key : dead_) {
+    if (gone_.contains(key)) continue;
+    gone_.add(key);
+    outputs_.emplace_back(DisconnectNode{key, Parting::dead});
+  }
   for (const NodeKey key : wanted) {
     const auto info = infos_.find(key);
     if (info == infos_.end()) continue;

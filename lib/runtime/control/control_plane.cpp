@@ -72,6 +72,15 @@ std::vector<ControlOutput> ControlPlane::take_outputs() {
   return std::exchange(outputs_, {});
 }
 
+Marks ControlPlane::marks() const {
+  Marks all = rare_;
+  for (const Marks* marks :
+       {&detector_.marks(), &membership_.marks(), &election_.marks(), &coordinator_.marks()}) {
+    all.add(*marks);
+  }
+  return all;
+}
+
 Time ControlPlane::next_deadline() const {
   if (stopped_) return kNever;
   Time next = std::min(detector_.next_deadline(), election_.next_deadline());

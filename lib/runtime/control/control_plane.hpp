@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/marks.hpp"
 #include "base/model/allocation.hpp"
 #include "base/model/gone_nodes.hpp"
 #include "base/model/keys.hpp"
@@ -135,6 +136,7 @@ class ControlPlane {
   // The last changes of the table, oldest first; at most kHistoryMax.
   static constexpr std::size_t kHistoryMax = 8192;
   [[nodiscard]] const std::deque<Change>& history() const { return history_; }
+  [[nodiscard]] Marks marks() const;  // of all its cores
 
  private:
   struct Joiner {
@@ -279,6 +281,7 @@ class ControlPlane {
   std::map<NodeKey, Time> answered_at_;  // last "here is mine" to a node with an older set
   std::vector<ControlOutput> outputs_;
   IgnoredInputs ignored_;
+  Marks rare_;
 };
 
 }  // namespace shardbus::control

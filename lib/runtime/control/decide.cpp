@@ -144,7 +144,9 @@ void ControlPlane::apply(const std::vector<downing::Output>& outputs) {
   to_remove_.clear();
   KeySet gone;
   for (const downing::Output& output : outputs) {
-    if (const auto* down = std::get_if<downing::DownSelf>(&output)) {
+    const auto* down = std::get_if<downing::DownSelf>(&output);
+    rare_.hit(down != nullptr ? Mark::steps_down : Mark::silent_removed);
+    if (down != nullptr) {
       down_self(down->reason);
     } else if (const auto* without = std::get_if<downing::GoOnWithout>(&output)) {
       gone = without->members;
@@ -323,6 +325,7 @@ void ControlPlane::leave_as_last() {
   const MemberSet& set = membership_.set();
   const bool alone = in_set() && set.members.size() == 1 && set.counted;
   if (!leaving_ || stopped_ || !alone || published_.set != set) return;
+  rare_.hit(Mark::last_leaves);
   stopped_ = true;
   outputs_.emplace_back(LeaveDone{});
 }
@@ -364,6 +367,7 @@ void ControlPlane::learn_dead(NodeKey node, const char* why) {
   }
   if (!takes_part(membership_.set(), node)) {
     ++ignored_.unknown_death;
+    rare_.hit(Mark::death_of_stranger);
     return;
   }
   if (!insert(dead_, node)) return;

@@ -133,6 +133,7 @@ bool ControlPlane::note_incarnation(const NodeInfo& node, bool admitted) {
     if (known == infos_.end() || key == node.key || known->second.name != node.name) continue;
     if (known->second.incarnation > node.incarnation) {
       ++ignored_.old_incarnation;
+      rare_.hit(Mark::old_incarnation_refused);
       return false;
     }
     // Another machine of the same name is no proof while the first one is heard.
@@ -141,6 +142,7 @@ bool ControlPlane::note_incarnation(const NodeInfo& node, bool admitted) {
       ++ignored_.duplicate_name;
       return false;
     }
+    rare_.hit_if(!contains(dead_, key), Mark::incarnation_ended);
     learn_dead(key, "newer incarnation");
   }
   return true;
@@ -177,6 +179,7 @@ void ControlPlane::adopt_table(NodeKey from, const AllocationTable& table) {
     note_table(table);
     table_ = table;
     table_hash_ = table_hash(table_);
+    rare_.hit_if(mends, Mark::table_mended);
     if (mends) table_told_ = TableVersion{};
   } else {
     ++ignored_.old_table;
@@ -199,6 +202,7 @@ void ControlPlane::command(NodeKey from, Term term, ControlMessage message) {
     ++ignored_.unknown_sender;
   } else if (term < vote().term) {
     ++ignored_.old_command;
+    rare_.hit(Mark::old_command_refused);
   } else {
     outputs_.emplace_back(TellRegion{std::move(message)});
   }

@@ -96,7 +96,10 @@ void ControlPlane::handle(NodeKey from, const JoinRequest& request) {
   if (!deciding()) {
     const NodeKey coordinator = election_.coordinator();
     const bool direct = from == request.node.key;  // passed on once, never in a circle
-    if (direct && coordinator != kNoNode && coordinator != self_) send(coordinator, request);
+    if (direct && coordinator != kNoNode && coordinator != self_) {
+      rare_.hit(Mark::join_passed_on);
+      send(coordinator, request);
+    }
     return;
   }
   if (takes_part(membership_.set(), request.node.key)) {
@@ -196,7 +199,9 @@ void ControlPlane::handle(NodeKey /*from*/, const JoinRefused& refusal) {
   // The other node of this name may be an own former life that nobody missed yet.
   join_refused_ = info.retry != Retry::same_call && code != Errc::duplicate_node;
   event(Severity::error, "join.refused", std::string(info.name) + ": " + refusal.text);
-  if (code == Errc::stale_incarnation) down_self(refusal.text);
+  if (code != Errc::stale_incarnation) return;
+  rare_.hit(Mark::join_stale);
+  down_self(refusal.text);
 }
 
 void ControlPlane::forget_joiners() {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/marks.hpp"
 #include "base/model/cluster.hpp"
 #include "base/random.hpp"
 #include "base/time.hpp"
@@ -78,6 +79,7 @@ struct DataContext {
   bool held = false;             // for this pass; see DataListener::awake
   std::uint64_t cluster_id = 0;  // set by the control loop once known
   std::array<std::uint64_t, static_cast<std::size_t>(Count::count_of_counts)> counts{};
+  Marks rare;
 
   Links* links = nullptr;
   FrontDoor* front = nullptr;

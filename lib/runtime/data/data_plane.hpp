@@ -86,6 +86,7 @@ class DataPlane {
   [[nodiscard]] Dispatch& dispatch() { return dispatch_; }
   [[nodiscard]] const Dispatch& dispatch() const { return dispatch_; }
   [[nodiscard]] DataStatus status();
+  [[nodiscard]] Marks marks() const;  // of all its regions and routes, too
 
  private:
   void run(std::size_t& budget);

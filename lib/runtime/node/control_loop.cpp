@@ -441,7 +441,7 @@ void ControlLoop::rejoin(const std::string& reason) {
   for (const auto& [key, info] : known_) gossip_.disconnect(key);
   known_.clear();
   NodeInfo& self = options_.control.self;
-  ++self.incarnation;
+  self.incarnation = incarnations_.after(self.incarnation, plane_->cluster_id() != 0);
   self.key = node_key(self.name, self.incarnation);
   renew_(self);
   told_cluster_ = 0;

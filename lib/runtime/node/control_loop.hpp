@@ -20,6 +20,7 @@
 #include "observe/log.hpp"
 #include "runtime/control/control_plane.hpp"
 #include "runtime/data/ports.hpp"
+#include "runtime/node/incarnations.hpp"
 #include "runtime/node/link.hpp"
 #include "runtime/node/readiness.hpp"
 #include "runtime/node/refounding.hpp"
@@ -135,6 +136,7 @@ class ControlLoop final : public DataListener {
   std::uint64_t told_cluster_ = 0;
   std::string rejoin_reason_;
   Refounding refounding_;
+  Incarnations incarnations_;
   bool placement_reported_ = false;
 
   std::mutex mutex_;

@@ -373,6 +373,7 @@ class ListenerTest : public testing::Test {
                                           digest.set.members.size() + 1});
     }
     for (const NodeInfo& node : previous) insert(digest.set.previous, node.key);
+    digest.dead = dead_;
     now_ += 10ms;
     plane_.on_digest(now_, digest);
     look();
@@ -395,6 +396,7 @@ class ListenerTest : public testing::Test {
   std::vector<NodeInfo> three_{first_, second_, self_};
   std::vector<NodeInfo> four_{first_, second_, self_, joiner_};
   std::vector<Parting> parted_;
+  KeySet dead_;  // that the digests name
 };
 
 // It would refuse the joiner for ever, though the others may still let it in.
@@ -411,6 +413,15 @@ TEST_F(ListenerTest, WhoJoinedAVersionThatCountedIsDeadWhenItIsMissing) {
   hear(first_, 1, 4, three_, false, true);
   hear(first_, 1, 5, four_, true, true);
   hear(second_, 2, 6, three_, false, true);
+  EXPECT_THAT(parted_, testing::ElementsAre(Parting::dead));
+}
+
+// The table may still name it: who routes to it has to know that nobody answers there.
+TEST_F(ListenerTest, WhoWasNeverConnectedIsDeadToTheDataPlaneToo) {
+  insert(dead_, joiner_.key);
+  hear(first_, 1, 5, four_, false, true);
+  EXPECT_THAT(parted_, testing::ElementsAre(Parting::dead));
+  hear(first_, 1, 6, three_, false, true);
   EXPECT_THAT(parted_, testing::ElementsAre(Parting::dead));
 }
 
