@@ -3,9 +3,11 @@
 // them.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -63,12 +65,36 @@ struct Vote {
   friend bool operator==(const Vote&, const Vote&) = default;
 };
 
+// Where the shards of a type go. The same on all nodes that host it.
+struct PlacementSettings {
+  std::string strategy = "least-shards";
+  std::string role = {};  // only nodes that have it; "": all
+  bool spread_zones = false;
+  friend bool operator==(const PlacementSettings&, const PlacementSettings&) = default;
+};
+
 // An entity type that a node can run (in-process or through its workers).
 struct HostedType {
   std::string name;
   std::uint32_t shard_count = 0;
+  PlacementSettings placement = {};
   friend bool operator==(const HostedType&, const HostedType&) = default;
 };
+
+// What placement needs to know of a node. They do not change during an incarnation.
+struct NodeTraits {
+  std::string zone = {};
+  std::vector<std::string> roles = {};  // ordered
+  std::uint32_t capacity = 1;           // 1..1000, in proportion to other nodes
+  std::string version = {};             // of the software; "": older than such statements
+  friend bool operator==(const NodeTraits&, const NodeTraits&) = default;
+};
+
+// Every node has the role "".
+inline bool has_role(const NodeTraits& traits, std::string_view role) {
+  return role.empty() ||
+         std::find(traits.roles.begin(), traits.roles.end(), role) != traits.roles.end();
+}
 
 // Version of the allocation table: whose table it is and how often that coordinator changed it.
 struct TableVersion {
