@@ -90,6 +90,12 @@ struct NodeTraits {
   friend bool operator==(const NodeTraits&, const NodeTraits&) = default;
 };
 
+inline const HostedType* find_hosted(const std::vector<HostedType>& types, std::string_view name) {
+  const auto found = std::find_if(types.begin(), types.end(),
+                                  [&](const HostedType& type) { return type.name == name; });
+  return found == types.end() ? nullptr : &*found;
+}
+
 // Every node has the role "".
 inline bool has_role(const NodeTraits& traits, std::string_view role) {
   return role.empty() ||
@@ -121,6 +127,7 @@ struct Digest {
   std::uint64_t table_hash = 0;  // 53 bits
   std::uint64_t load = 0;        // shards it owns
   bool leaving = false;          // asks to be moved off and removed
+  NodeTraits traits = {};
   friend bool operator==(const Digest&, const Digest&) = default;
 };
 

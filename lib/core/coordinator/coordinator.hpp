@@ -27,6 +27,7 @@ struct Config {
   std::size_t moves_min = 20;      // moves in progress: at most this many ...
   std::size_t moves_percent = 10;  // ... or this share of all shards, whichever is more
   Planner planner;
+  Planner fallback;  // gives homes where `planner` fails
   // Only for the demonstration that the simulator sees it: believe any `owned`.
   bool break_answer_unchecked = false;
 };
@@ -38,8 +39,10 @@ struct Peer {
   bool reachable = true;
   bool dead = false;
   bool leaving = false;
-  bool heard = true;  // `hosts` is known
+  bool heard = true;  // `hosts` and `traits` are known
   std::vector<HostedType> hosts;
+  NodeTraits traits = {};
+  std::string name = {};
   friend bool operator==(const Peer&, const Peer&) = default;
 };
 
@@ -181,6 +184,9 @@ class Coordinator {
   void ask_former(Time now, std::vector<Output>& out);
   void apply_plan(Time now, const std::string& name, Type& type, const PlacementSnapshot& view,
                   Loads& totals);
+  void apply_moves(Time now, const std::string& name, Type& type, const PlacementSnapshot& view,
+                   const std::vector<PlacementMove>& moves, Loads& totals);
+  bool ask_planner(const PlacementSnapshot& view, std::vector<PlacementMove>& moves);
   void start(Time now, Shard& shard, OpKind kind, NodeKey from, NodeKey to, NodeKey prefer);
   void start_freeze(Time now, Shard& shard, NodeKey to, Generation generation, NodeKey prefer);
   void send_due(Time now, const ShardName& name, Shard& shard, std::vector<Output>& out);

@@ -1,6 +1,7 @@
 // What an active coordinator does next: repairs ops whose partners are gone, gives every shard a
 // home, levels the load, and repeats commands until they are answered.
 #include <algorithm>
+#include <utility>
 
 #include "core/coordinator/coordinator.hpp"
 
@@ -97,14 +98,20 @@ PlacementSnapshot Coordinator::snapshot(const std::string& name, const Type& typ
   view.type = name;
   view.move_limit = budget;
   view.rebalance = may_rebalance();
+  bool known = false;
   for (const Peer& peer : peers_) {
     if (peer.state != MemberState::up || peer.dead || !peer.reachable || peer.leaving) continue;
-    const bool hosts = std::any_of(peer.hosts.begin(), peer.hosts.end(), [&](const HostedType& h) {
-      return h.name == name && h.shard_count == type.shards.size();
-    });
-    if (!hosts) continue;
+    const auto hosted =
+        std::find_if(peer.hosts.begin(), peer.hosts.end(), [&](const HostedType& h) {
+          return h.name == name && h.shard_count == type.shards.size();
+        });
+    if (hosted == peer.hosts.end()) continue;
+    // All say the same, but for a moment when two begin to host it at once.
+    if (!std::exchange(known, true)) view.settings = hosted->placement;
+    if (!has_role(peer.traits, view.settings.role)) continue;
     const auto total = totals.find(peer.key);
-    view.nodes.push_back(PlacementNode{peer.key, total == totals.end() ? 0 : total->second});
+    view.nodes.push_back(PlacementNode{peer.key, total == totals.end() ? 0 : total->second,
+                                       peer.traits, peer.name});
   }
   for (const Shard& shard : type.shards) {
     const bool busy = shard.op.kind != OpKind::none;
@@ -169,11 +176,48 @@ void Coordinator::ask_former(Time now, std::vector<Output>& out) {
   deadline_ = std::min(deadline_, ask_former_at_);
 }
 
-// The strategy is not trusted: a move that does not fit the present state is left out.
+// The strategy is not trusted: a move that does not fit the present state is left out, and what it
+// leaves without a home gets one all the same.
 void Coordinator::apply_plan(Time now, const std::string& name, Type& type,
                              const PlacementSnapshot& view, Loads& totals) {
+  std::vector<PlacementMove> planned;
+  const bool planned_well = ask_planner(view, planned);
+  apply_moves(now, name, type, view, planned, totals);
+  PlacementSnapshot rest = view;
+  std::size_t homeless = 0;
+  for (std::size_t i = 0; i < type.shards.size(); ++i) {
+    rest.fixed[i] = view.fixed[i] || type.shards[i].op.kind != OpKind::none;
+    homeless += !rest.fixed[i] && view.owners[i] == kNoNode ? 1 : 0;
+  }
+  if ((planned_well && homeless == 0) || !config_.fallback) return;
+  if (homeless > 0) {
+    notes_.push_back(Note{"coordinator.planner_failed",
+                          name + ": no home for " + std::to_string(homeless) + " shards"});
+  }
+  rest.rebalance = false;
+  rest.move_limit = planned_well ? 0 : view.move_limit;
+  apply_moves(now, name, type, rest, config_.fallback(rest), totals);
+}
+
+// False: it threw.
+bool Coordinator::ask_planner(const PlacementSnapshot& view, std::vector<PlacementMove>& moves) {
+  std::string why = "it threw no std::exception";
+  try {
+    moves = config_.planner(view);
+    return true;
+  } catch (const std::exception& error) {
+    why = error.what();
+  } catch (...) {
+  }
+  notes_.push_back(Note{"coordinator.planner_failed", view.type + ": " + why});
+  return false;
+}
+
+void Coordinator::apply_moves(Time now, const std::string& name, Type& type,
+                              const PlacementSnapshot& view,
+                              const std::vector<PlacementMove>& planned, Loads& totals) {
   std::size_t moves = 0;
-  for (const PlacementMove& move : config_.planner(view)) {
+  for (const PlacementMove& move : planned) {
     const std::uint32_t i = move.shard.value;
     const bool known = i < type.shards.size() && !view.fixed[i] && move.to != move.from &&
                        view.owners[i] == move.from && type.shards[i].op.kind == OpKind::none &&
@@ -237,10 +281,12 @@ Generation Coordinator::next_generation() {
   return Generation{term_, config_.self, ++counter_};
 }
 
-// Levelling waits until the view is settled; giving homes never waits.
+// Levelling waits until the view is settled, and until an upgrade is over: what moves to a node that
+// is to be restarted next would move twice. Giving homes never waits.
 bool Coordinator::may_rebalance() const {
-  return std::all_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
-    return peer.reachable && !peer.dead && peer.state != MemberState::joining;
+  return std::all_of(peers_.begin(), peers_.end(), [this](const Peer& peer) {
+    return peer.reachable && !peer.dead && peer.state != MemberState::joining &&
+           peer.traits.version == peers_.front().traits.version;
   });
 }
 
