@@ -139,16 +139,15 @@ std::string render_status(const Json& status) {
 }
 
 std::string render_members(const Json& members) {
-  std::vector<std::vector<std::string>> rows{
-      {"NAME", "STATE", "REACHABLE", "PHI", "AGE", "IS", "ZONE", "ROLES", "CAPACITY", "VERSION",
-       "FRONT", "PEER"}};
+  std::vector<std::vector<std::string>> rows{{"NAME", "STATE", "REACHABLE", "PHI", "AGE", "IS",
+                                              "ZONE", "ROLES", "CAPACITY", "VERSION", "FRONT",
+                                              "PEER"}};
   for (const Json& one : members)
-    rows.push_back({cell(member(one, "name")), cell(member(one, "state")),
-                    yes_no(member(one, "reachable")), number(member(one, "phi")),
-                    cell(member(one, "age")), standing(one), cell(member(one, "zone")),
-                    list(member(one, "roles")), cell(member(one, "capacity")),
-                    cell(member(one, "version")), cell(member(one, "front")),
-                    cell(member(one, "peer"))});
+    rows.push_back(
+        {cell(member(one, "name")), cell(member(one, "state")), yes_no(member(one, "reachable")),
+         number(member(one, "phi")), cell(member(one, "age")), standing(one),
+         cell(member(one, "zone")), list(member(one, "roles")), cell(member(one, "capacity")),
+         cell(member(one, "version")), cell(member(one, "front")), cell(member(one, "peer"))});
   return table(rows);
 }
 

@@ -306,7 +306,8 @@ std::string describe_text(const Option& option) {
 const std::vector<Option>& option_table() {
   static const std::vector<Option> kTable = [] {
     std::vector<Option> all = identity_options();
-    for (std::vector<Option>& more : std::vector{placement_options(), time_options(), bound_options()})
+    for (std::vector<Option>& more :
+         std::vector{placement_options(), time_options(), bound_options()})
       all.insert(all.end(), more.begin(), more.end());
     return all;
   }();

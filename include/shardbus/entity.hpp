@@ -197,7 +197,8 @@ template <class T, class... M>
 EntityType entity_type(std::string name, TypeOptions options, Method<M>... methods) {
   auto table = std::make_shared<const std::vector<detail::Dispatch<T>>>(
       std::vector<detail::Dispatch<T>>{{methods.name, &detail::decode_and_call<T, M>}...});
-  return {std::move(name), std::move(options), [table](const Context& context) -> std::unique_ptr<Entity> {
+  return {std::move(name), std::move(options),
+          [table](const Context& context) -> std::unique_ptr<Entity> {
             return std::make_unique<detail::TypedEntity<T>>(table, context);
           }};
 }

@@ -218,8 +218,7 @@ void add_workers(Samples& samples) {
   const std::vector<HostedType> types{{"cart", 256}, {"user", 64}};
   samples.add("offer", [&types](std::string& out) { wire::encode_offer(out, types); });
   const std::vector<HostedType> placed{{"cart", 256, {"rendezvous", "web", true}}};
-  samples.add("offer: placement",
-              [&placed](std::string& out) { wire::encode_offer(out, placed); });
+  samples.add("offer: placement", [&placed](std::string& out) { wire::encode_offer(out, placed); });
 }
 
 }  // namespace

@@ -101,17 +101,16 @@ PlacementSnapshot Coordinator::snapshot(const std::string& name, const Type& typ
   bool known = false;
   for (const Peer& peer : peers_) {
     if (peer.state != MemberState::up || peer.dead || !peer.reachable || peer.leaving) continue;
-    const auto hosted =
-        std::find_if(peer.hosts.begin(), peer.hosts.end(), [&](const HostedType& h) {
-          return h.name == name && h.shard_count == type.shards.size();
-        });
+    const auto hosted = std::find_if(
+        peer.hosts.begin(), peer.hosts.end(),
+        [&](const HostedType& h) { return h.name == name && h.shard_count == type.shards.size(); });
     if (hosted == peer.hosts.end()) continue;
     // All say the same, but for a moment when two begin to host it at once.
     if (!std::exchange(known, true)) view.settings = hosted->placement;
     if (!has_role(peer.traits, view.settings.role)) continue;
     const auto total = totals.find(peer.key);
-    view.nodes.push_back(PlacementNode{peer.key, total == totals.end() ? 0 : total->second,
-                                       peer.traits, peer.name});
+    view.nodes.push_back(
+        PlacementNode{peer.key, total == totals.end() ? 0 : total->second, peer.traits, peer.name});
   }
   for (const Shard& shard : type.shards) {
     const bool busy = shard.op.kind != OpKind::none;
@@ -281,8 +280,8 @@ Generation Coordinator::next_generation() {
   return Generation{term_, config_.self, ++counter_};
 }
 
-// Levelling waits until the view is settled, and until an upgrade is over: what moves to a node that
-// is to be restarted next would move twice. Giving homes never waits.
+// Levelling waits until the view is settled, and until an upgrade is over: what moves to a node
+// that is to be restarted next would move twice. Giving homes never waits.
 bool Coordinator::may_rebalance() const {
   return std::all_of(peers_.begin(), peers_.end(), [this](const Peer& peer) {
     return peer.reachable && !peer.dead && peer.state != MemberState::joining &&

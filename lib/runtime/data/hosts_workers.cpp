@@ -33,8 +33,8 @@ std::string Hosts::mismatch(const std::vector<HostedType>& types) const {
     std::string text = differs(offered, "the worker offers");
     if (text.empty() && !may_run(offered.placement)) {
       text = "this node runs no entities of type " + offered.name +
-             (context_.config.proxy ? ": it is a proxy" : ": it lacks the role " +
-                                                              offered.placement.role);
+             (context_.config.proxy ? ": it is a proxy"
+                                    : ": it lacks the role " + offered.placement.role);
     }
     if (text.empty()) continue;
     context_.listener->log(LogLevel::error, "worker.config_mismatch", text);

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "base/hash.hpp"
+#include "shardbus/version.hpp"
 #include "transport/endpoint.hpp"
 #include "transport/threads.hpp"
-#include "shardbus/version.hpp"
 #include "transport/validate.hpp"
 
 namespace shardbus::runtime {
