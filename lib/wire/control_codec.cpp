@@ -398,10 +398,11 @@ void read_vote(Cursor& in, Vote& out) {
   });
 }
 
-constexpr std::uint32_t kDigestItems = 14;
+constexpr std::uint32_t kDigestItems = 14;  // and traits, where they say anything
 
 void write(Writer& out, const Digest& m) {
-  out.envelope(Kind::digest, kDigestItems);
+  const bool traits = m.traits != NodeTraits{};
+  out.envelope(Kind::digest, kDigestItems + (traits ? 1 : 0));
   out.str(m.cluster);
   out.uint(m.cluster_id);
   write_node(out, m.from);
@@ -416,6 +417,7 @@ void write(Writer& out, const Digest& m) {
   out.uint(m.table_hash);
   out.uint(m.load);
   out.boolean(m.leaving);
+  if (traits) write_traits(out, m.traits);
 }
 
 Errc read(const Envelope& in, Digest& out) {
@@ -434,6 +436,7 @@ Errc read(const Envelope& in, Digest& out) {
   out.table_hash = from.uint();
   out.load = from.uint();
   out.leaving = from.boolean();
+  if (in.body_items > kDigestItems) read_traits(from, out.traits);
   return from.error();
 }
 

@@ -101,6 +101,7 @@ Digest ControlPlane::make_digest() const {
   digest.table = table_.version;
   digest.table_hash = table_hash_;
   digest.leaving = leaving_;
+  digest.traits = config_.traits;
   return digest;
 }
 

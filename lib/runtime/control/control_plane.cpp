@@ -4,6 +4,7 @@
 
 #include "base/model/table.hpp"
 #include "core/placement/least_shards.hpp"
+#include "core/placement/planners.hpp"
 
 namespace shardbus::control {
 namespace {
@@ -31,7 +32,8 @@ coordinator::Config coordinator_config(const ControlConfig& config) {
   out.self = config.self.key;
   out.handoff_timeout = config.handoff_timeout;
   out.cooldown = config.move_cooldown;
-  out.planner = config.planner ? config.planner : Planner(placement::least_shards);
+  out.planner = config.planner ? config.planner : Planner(placement::by_settings);
+  out.fallback = placement::least_shards;
   out.break_answer_unchecked = config.break_answer_unchecked;
   return out;
 }
@@ -63,6 +65,7 @@ ControlPlane::ControlPlane(Time now, ControlConfig config)
 std::vector<ControlOutput> ControlPlane::take_outputs() {
   if (!stopped_) {
     settle();
+    learn_types();
     flush();
     leave_as_last();
   }

@@ -32,6 +32,7 @@ struct ControlConfig {
   bool bootstrap = false;  // make a cluster of one; otherwise wait for on_seed()
   std::uint64_t seed = 1;  // of the cluster id and of back-offs
   std::vector<HostedType> hosts;
+  NodeTraits traits;
   Duration digest_interval = std::chrono::milliseconds(200);
   Duration digest_gap = std::chrono::milliseconds(1);  // changes within it share one digest
   Duration lease = std::chrono::seconds(1);
@@ -43,7 +44,7 @@ struct ControlConfig {
   Duration handoff_timeout = std::chrono::seconds(7);
   Duration move_cooldown = std::chrono::seconds(10);
   failure::Config failure;
-  Planner planner;                       // empty: least shards
+  Planner planner;                       // empty: as the types' settings say
   bool break_repeat_lower_term = false;  // demonstration only, see election
   bool break_answer_unchecked = false;   // demonstration only, see coordinator
 };
@@ -125,6 +126,8 @@ class ControlPlane {
   [[nodiscard]] std::string state_text() const;
   [[nodiscard]] const AllocationTable& table() const { return table_; }
   [[nodiscard]] const MemberSet& members() const { return membership_.set(); }
+  // What members host, by name, with the settings of the oldest that does. After take_outputs().
+  [[nodiscard]] const std::vector<HostedType>& known_types() const { return known_types_; }
   [[nodiscard]] const Vote& vote() const { return election_.vote(); }
   [[nodiscard]] Authority authority() const { return election_.authority(); }
   [[nodiscard]] std::uint64_t cluster_id() const { return cluster_id_; }
@@ -226,6 +229,7 @@ class ControlPlane {
   [[nodiscard]] Parting parting(NodeKey key, const Connection& connection) const;
   void flush();
   void publish();
+  void learn_types();
   void count_loads();
   [[nodiscard]] Digest make_digest() const;
   [[nodiscard]] Digest numbered_digest();
@@ -254,6 +258,8 @@ class ControlPlane {
   bool warned_of_members_ = false;  // too many for static-quorum
   std::string held_back_;           // told last, by this node as coordinator
   std::vector<HostedType> hosts_;
+  std::vector<HostedType> known_types_;
+  bool types_changed_ = true;
   bool leaving_ = false;
   bool stopped_ = false;
   bool view_changed_ = true;  // what election sees

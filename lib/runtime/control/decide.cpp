@@ -88,6 +88,7 @@ void ControlPlane::own_pause(Duration late) {
 void ControlPlane::apply(const std::vector<membership::Output>& outputs) {
   for (const membership::Output& output : outputs) {
     view_changed_ = true;
+    types_changed_ = true;
     event(Severity::info, "membership.change", to_text(output));
     if (!std::holds_alternative<membership::SelfRemoved>(output)) continue;
     if (leaving_) {
@@ -261,12 +262,14 @@ coordinator::View ControlPlane::coordinator_view() const {
     const auto heard = peers_.find(key);
     if (key == self_) {
       peer.hosts = hosts_;
+      peer.traits = config_.traits;
       peer.leaving = leaving_;
     } else {
       peer.reachable = detector_.reach(key) == failure::Reach::reachable;
       peer.heard = heard != peers_.end();
       if (peer.heard) {
         peer.hosts = heard->second.hosts;
+        peer.traits = heard->second.traits;
         peer.leaving = heard->second.leaving;
       }
     }

@@ -49,6 +49,7 @@ void ControlPlane::on_proof_of_death(Time now, NodeKey node) {
 void ControlPlane::on_hosted_types(Time now, std::vector<HostedType> hosts) {
   if (!enter(now)) return;
   hosts_ = std::move(hosts);
+  types_changed_ = true;
   std::sort(hosts_.begin(), hosts_.end(),
             [](const HostedType& a, const HostedType& b) { return a.name < b.name; });
 }
@@ -153,6 +154,7 @@ void ControlPlane::note_peer(const Digest& digest) {
   for (const Member& member : digest.set.members) remember(member.node);
   Digest& peer = peers_[digest.from.key];
   if (peer.leaving != digest.leaving) view_changed_ = true;
+  types_changed_ = types_changed_ || peer.hosts != digest.hosts;
   peer = digest;
   if (cluster_id_ == 0 && digest.cluster_id != 0) learn_contact(digest);
 }

@@ -23,6 +23,8 @@ class Hosts;
 struct DataConfig {
   NodeInfo self;
   std::string cluster;
+  NodeTraits traits = {};
+  bool proxy = false;  // runs nothing
   std::uint64_t seed = 1;
   std::uint32_t client_credit = 4096;
   std::uint32_t peer_credit = 16384;

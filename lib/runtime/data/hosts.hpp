@@ -40,15 +40,23 @@ struct ShardLoad {
   std::uint64_t bytes = 0;
 };
 
+// What a node tells others of it.
+HostedType hosted_type(const EntityType& definition);
+
 class Hosts {
  public:
   Hosts(DataContext& context, std::weak_ptr<Messenger> messenger, Executor* executor)
       : context_(context), messenger_(std::move(messenger)), executor_(executor) {}
   ~Hosts();
 
-  // Errors: config_mismatch (the type is known with another shard count), exhausted (too many
-  // types), invalid_argument (this process hosts it already).
+  // Errors: config_mismatch (the type is known with other settings), exhausted (too many types),
+  // invalid_argument (this process hosts it already). A type that this node may not run is only
+  // made known, so that messages for it are routed.
   Errc host(EntityType type);
+  // What the cluster hosts, as the control plane last heard.
+  void set_known_types(std::vector<HostedType> types) { known_types_ = std::move(types); }
+  // Says what is different where the type is known with other settings; empty: nothing.
+  [[nodiscard]] std::string differs(const HostedType& type, const std::string& asker) const;
   // Whether this process or a worker here hosts it.
   [[nodiscard]] bool has(const Type& type) const;
 
@@ -128,6 +136,7 @@ class Hosts {
   struct Hosting {  // one entity type
     Type* type = nullptr;
     bool local = false;
+    PlacementSettings placement;  // meaningful while anybody here hosts it
     EntityType definition;
     std::vector<Cells> cells;
     std::vector<std::uint64_t> workers;
@@ -176,6 +185,9 @@ class Hosts {
                 std::vector<core::SavedEntity> states);
   void settle_orphans(Hosting& hosting);
   void announce();
+  [[nodiscard]] bool may_run(const PlacementSettings& settings) const {
+    return !context_.config.proxy && has_role(context_.config.traits, settings.role);
+  }
 
   DataContext& context_;
   std::weak_ptr<Messenger> messenger_;
@@ -184,6 +196,7 @@ class Hosts {
   std::size_t waiting_bytes_ = 0;     // before what leases of it
   std::deque<Hosting> hostings_;      // by Type::index, grown as needed
   std::map<std::uint64_t, Worker> workers_;
+  std::vector<HostedType> known_types_;
   std::deque<Ready> ready_;
   std::set<std::pair<std::uint32_t, std::uint32_t>> stopping_;  // local shards: type, shard
   std::vector<std::unique_ptr<Cell>> abandoned_;  // a handler may still be running in it

@@ -347,6 +347,10 @@ void ControlLoop::carry_out() {
     if (told_cluster_ != 0) was_member_ = true;
     link_.run([id = told_cluster_](DataPlane& plane) { plane.set_cluster_id(id); });
   }
+  if (plane_->known_types() != told_types_) {
+    told_types_ = plane_->known_types();
+    link_.run([types = told_types_](DataPlane& plane) { plane.set_known_types(types); });
+  }
 }
 
 void ControlLoop::carry_out(const control::PublishDigest& output) {
@@ -445,6 +449,7 @@ void ControlLoop::rejoin(const std::string& reason) {
   self.key = node_key(self.name, self.incarnation);
   renew_(self);
   told_cluster_ = 0;
+  told_types_.clear();
   begin_control(false);
 }
 

@@ -133,6 +133,7 @@ class ControlLoop final : public DataListener {
   bool refused_ = false;  // since the last report on the seeds
   Repeats repeats_;
   std::vector<HostedType> hosts_;
+  std::vector<HostedType> told_types_;
   std::uint64_t told_cluster_ = 0;
   std::string rejoin_reason_;
   Refounding refounding_;
