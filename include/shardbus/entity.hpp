@@ -76,11 +76,23 @@ enum class Consistency : std::uint8_t {
               // deadline. Not for workers.
 };
 
+// Which node gets which shard of a type.
+enum class Placement : std::uint8_t {
+  least_shards,  // as equal numbers as can be, by few moves
+  rendezvous,    // by hash, in proportion to capacity: the same node again after a restart
+  weighted,      // as least_shards, in proportion to capacity
+  ring,          // consistent hashing, in proportion to capacity
+};
+
 // Settings of an entity type; the same on every node that hosts it.
 struct TypeOptions {
   std::uint32_t shard_count = 256;        // 1..65536; fixed for the life of the cluster
   std::uint32_t mailbox_messages = 1000;  // per entity, 1..1'000'000; above: mailbox_full
   Consistency consistency = Consistency::available;
+  Placement placement = Placement::least_shards;
+  // Only nodes with this role run it; others that host it just route. Empty: all. 0..64 bytes.
+  std::string role{};
+  bool spread_zones = false;  // as equally over the nodes' zones as their capacity allows
 };
 
 struct EntityType {
@@ -194,7 +206,8 @@ template <class T, class... M>
 EntityType entity_type(std::string name, TypeOptions options, Method<M>... methods) {
   auto table = std::make_shared<const std::vector<detail::Dispatch<T>>>(
       std::vector<detail::Dispatch<T>>{{methods.name, &detail::decode_and_call<T, M>}...});
-  return {std::move(name), options, [table](const Context& context) -> std::unique_ptr<Entity> {
+  return {std::move(name), std::move(options),
+          [table](const Context& context) -> std::unique_ptr<Entity> {
             return std::make_unique<detail::TypedEntity<T>>(table, context);
           }};
 }

@@ -77,6 +77,9 @@ class Dealer:
             self._poller.unregister(self._socket)
             self._poller.unregister(self._monitor)
             self._socket.disable_monitor()
+            # Not left to the collector: the traceback of an ask's error may hold it for long, and
+            # a context with an open socket does not end.
+            self._monitor.close()
             self._socket.close(linger=linger_ms)
             self._socket = self._monitor = None
 

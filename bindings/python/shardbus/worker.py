@@ -428,6 +428,10 @@ class Worker(Caller, Handler):
             self._run_next(cell)
 
     def _run_next(self, cell: _Cell) -> None:
+        if cell.context.epoch != self._epoch:
+            # The session that it came with is over, so its shard is somebody else's by now.
+            self._busy -= len(cell.queue)
+            cell.queue.clear()
         cell.busy = bool(cell.queue)
         if not cell.busy:
             return

@@ -63,6 +63,13 @@ void ControlPlane::sync_connections() {
     outputs_.emplace_back(DisconnectNode{it->first, how});
     it = connected_.erase(it);
   }
+  // Whose death was heard of together with its name was never connected. A table or an answer may
+  // still name it, so the data plane has to know as well.
+  for (const NodeKey key : dead_) {
+    if (gone_.contains(key)) continue;
+    gone_.add(key);
+    outputs_.emplace_back(DisconnectNode{key, Parting::dead});
+  }
   for (const NodeKey key : wanted) {
     const auto info = infos_.find(key);
     if (info == infos_.end()) continue;
@@ -94,6 +101,7 @@ Digest ControlPlane::make_digest() const {
   digest.table = table_.version;
   digest.table_hash = table_hash_;
   digest.leaving = leaving_;
+  digest.traits = config_.traits;
   return digest;
 }
 
@@ -105,7 +113,7 @@ std::vector<Repeat> ControlPlane::repeats() const {
     if (heard == peers_.end() || contains(dead_, member.node.key)) continue;
     const std::vector<HostedType>& hosts = heard->second.hosts;
     const bool strict = std::any_of(hosts.begin(), hosts.end(),
-                                    [](const HostedType& type) { return type.strict; });
+                                    [](const HostedType& type) { return type.placement.strict; });
     if (strict) result.push_back({member.node.key, heard->second.number});
   }
   return result;

@@ -4,6 +4,7 @@
 
 #include "base/model/table.hpp"
 #include "core/placement/least_shards.hpp"
+#include "core/placement/planners.hpp"
 
 namespace shardbus::control {
 namespace {
@@ -31,7 +32,8 @@ coordinator::Config coordinator_config(const ControlConfig& config) {
   out.self = config.self.key;
   out.handoff_timeout = config.handoff_timeout;
   out.cooldown = config.move_cooldown;
-  out.planner = config.planner ? config.planner : Planner(placement::least_shards);
+  out.planner = config.planner ? config.planner : Planner(placement::by_settings);
+  out.fallback = placement::least_shards;
   out.break_answer_unchecked = config.break_answer_unchecked;
   return out;
 }
@@ -64,6 +66,7 @@ ControlPlane::ControlPlane(Time now, ControlConfig config)
 std::vector<ControlOutput> ControlPlane::take_outputs() {
   if (!stopped_) {
     settle();
+    learn_types();
     flush();
     leave_as_last();
   }
@@ -71,6 +74,15 @@ std::vector<ControlOutput> ControlPlane::take_outputs() {
   std::stable_sort(outputs_.begin(), outputs_.end(),
                    [](const auto& a, const auto& b) { return a.index() < b.index(); });
   return std::exchange(outputs_, {});
+}
+
+Marks ControlPlane::marks() const {
+  Marks all = rare_;
+  for (const Marks* marks :
+       {&detector_.marks(), &membership_.marks(), &election_.marks(), &coordinator_.marks()}) {
+    all.add(*marks);
+  }
+  return all;
 }
 
 Time ControlPlane::next_deadline() const {

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/marks.hpp"
 #include "base/model/allocation.hpp"
 #include "base/model/gone_nodes.hpp"
 #include "base/model/keys.hpp"
@@ -32,6 +33,7 @@ struct ControlConfig {
   bool bootstrap = false;  // make a cluster of one; otherwise wait for on_seed()
   std::uint64_t seed = 1;  // of the cluster id and of back-offs
   std::vector<HostedType> hosts;
+  NodeTraits traits;
   Duration digest_interval = std::chrono::milliseconds(200);
   Duration digest_gap = std::chrono::milliseconds(1);  // changes within it share one digest
   Duration lease = std::chrono::seconds(1);
@@ -43,7 +45,7 @@ struct ControlConfig {
   Duration handoff_timeout = std::chrono::seconds(7);
   Duration move_cooldown = std::chrono::seconds(10);
   failure::Config failure;
-  Planner planner;                       // empty: least shards
+  Planner planner;                       // empty: as the types' settings say
   bool break_repeat_lower_term = false;  // demonstration only, see election
   bool break_answer_unchecked = false;   // demonstration only, see coordinator
 };
@@ -125,6 +127,8 @@ class ControlPlane {
   [[nodiscard]] std::string state_text() const;
   [[nodiscard]] const AllocationTable& table() const { return table_; }
   [[nodiscard]] const MemberSet& members() const { return membership_.set(); }
+  // What members host, by name, with the settings of the oldest that does. After take_outputs().
+  [[nodiscard]] const std::vector<HostedType>& known_types() const { return known_types_; }
   [[nodiscard]] const Vote& vote() const { return election_.vote(); }
   [[nodiscard]] Authority authority() const { return election_.authority(); }
   [[nodiscard]] std::uint64_t cluster_id() const { return cluster_id_; }
@@ -138,6 +142,7 @@ class ControlPlane {
   // The last changes of the table, oldest first; at most kHistoryMax.
   static constexpr std::size_t kHistoryMax = 8192;
   [[nodiscard]] const std::deque<Change>& history() const { return history_; }
+  [[nodiscard]] Marks marks() const;  // of all its cores
 
  private:
   struct Joiner {
@@ -229,6 +234,7 @@ class ControlPlane {
   [[nodiscard]] Parting parting(NodeKey key, const Connection& connection) const;
   void flush();
   void publish();
+  void learn_types();
   void count_loads();
   [[nodiscard]] Digest make_digest() const;
   [[nodiscard]] Digest numbered_digest();
@@ -263,6 +269,8 @@ class ControlPlane {
   Term counted_in_;
   Time unchanged_since_ = kNever;
   std::vector<HostedType> hosts_;
+  std::vector<HostedType> known_types_;
+  bool types_changed_ = true;
   bool leaving_ = false;
   bool stopped_ = false;
   bool view_changed_ = true;  // what election sees
@@ -290,6 +298,7 @@ class ControlPlane {
   std::map<NodeKey, Time> answered_at_;  // last "here is mine" to a node with an older set
   std::vector<ControlOutput> outputs_;
   IgnoredInputs ignored_;
+  Marks rare_;
 };
 
 }  // namespace shardbus::control

@@ -89,6 +89,7 @@ void ControlPlane::own_pause(Duration late) {
 void ControlPlane::apply(const std::vector<membership::Output>& outputs) {
   for (const membership::Output& output : outputs) {
     view_changed_ = true;
+    types_changed_ = true;
     event(Severity::info, "membership.change", to_text(output));
     if (!std::holds_alternative<membership::SelfRemoved>(output)) continue;
     if (leaving_) {
@@ -145,7 +146,9 @@ void ControlPlane::apply(const std::vector<downing::Output>& outputs) {
   to_remove_.clear();
   KeySet gone;
   for (const downing::Output& output : outputs) {
-    if (const auto* down = std::get_if<downing::DownSelf>(&output)) {
+    const auto* down = std::get_if<downing::DownSelf>(&output);
+    rare_.hit(down != nullptr ? Mark::steps_down : Mark::silent_removed);
+    if (down != nullptr) {
       down_self(down->reason);
     } else if (const auto* without = std::get_if<downing::GoOnWithout>(&output)) {
       gone = without->members;
@@ -286,12 +289,14 @@ coordinator::View ControlPlane::coordinator_view() const {
     const auto heard = peers_.find(key);
     if (key == self_) {
       peer.hosts = hosts_;
+      peer.traits = config_.traits;
       peer.leaving = leaving_;
     } else {
       peer.reachable = detector_.reach(key) == failure::Reach::reachable;
       peer.heard = heard != peers_.end();
       if (peer.heard) {
         peer.hosts = heard->second.hosts;
+        peer.traits = heard->second.traits;
         peer.leaving = heard->second.leaving;
       }
     }
@@ -350,6 +355,7 @@ void ControlPlane::leave_as_last() {
   const MemberSet& set = membership_.set();
   const bool alone = in_set() && set.members.size() == 1 && set.counted;
   if (!leaving_ || stopped_ || !alone || published_.set != set) return;
+  rare_.hit(Mark::last_leaves);
   stopped_ = true;
   outputs_.emplace_back(LeaveDone{});
 }
@@ -391,6 +397,7 @@ void ControlPlane::learn_dead(NodeKey node, const char* why) {
   }
   if (!takes_part(membership_.set(), node)) {
     ++ignored_.unknown_death;
+    rare_.hit(Mark::death_of_stranger);
     return;
   }
   if (!insert(dead_, node)) return;

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/marks.hpp"
 #include "base/model/cluster.hpp"
 #include "base/random.hpp"
 #include "base/time.hpp"
@@ -25,6 +26,8 @@ class Hosts;
 struct DataConfig {
   NodeInfo self;
   std::string cluster;
+  NodeTraits traits = {};
+  bool proxy = false;  // runs nothing
   std::uint64_t seed = 1;
   std::uint32_t client_credit = 4096;
   std::uint32_t peer_credit = 16384;
@@ -83,6 +86,7 @@ struct DataContext {
   bool held = false;             // for this pass; see DataListener::awake
   std::uint64_t cluster_id = 0;  // set by the control loop once known
   std::array<std::uint64_t, static_cast<std::size_t>(Count::count_of_counts)> counts{};
+  Marks rare;
 
   Links* links = nullptr;
   FrontDoor* front = nullptr;

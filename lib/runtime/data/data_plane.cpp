@@ -32,7 +32,7 @@ DataPlane::DataPlane(DataConfig config, WirePort& wire, DataListener& listener,
 }
 
 void DataPlane::end() {
-  if (held()) return;
+  if (held()) return context_.rare.hit(Mark::pass_held);
   std::size_t budget = kPassBudget;
   run(budget);
   if (context_.now >= next_tick_) {
@@ -114,6 +114,17 @@ void DataPlane::retire(std::string_view why) {
 
 void DataPlane::report_tell(Errc outcome, const Outgoing& message) {
   if (outcome != Errc::ok) dispatch_.refuse(kNoNode, 0, outcome, message.type);
+}
+
+Marks DataPlane::marks() const {
+  Marks all = context_.rare;
+  for (const Type& type : dispatch_.types()) {
+    for (std::uint32_t i = 0; i < type.shard_count; ++i) {
+      all.add(type.shards[i].region.marks());
+      all.add(type.shards[i].route.marks());
+    }
+  }
+  return all;
 }
 
 DataStatus DataPlane::status() {

@@ -2,10 +2,12 @@
 #include "runtime/data/hosts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <stdexcept>
 #include <utility>
 
+#include "base/model/text.hpp"
 #include "runtime/data/front_door.hpp"
 #include "runtime/data/user_code.hpp"
 
@@ -24,14 +26,42 @@ Hosts::Hosting& Hosts::hosting_of(Type& type) {
   return hosting;
 }
 
+HostedType hosted_type(const EntityType& definition) {
+  static constexpr std::array kStrategies{"least-shards", "rendezvous", "weighted", "ring"};
+  const TypeOptions& options = definition.options;
+  return {definition.name,
+          options.shard_count,
+          {kStrategies.at(static_cast<std::size_t>(options.placement)), options.role,
+           options.spread_zones, options.consistency == Consistency::strict}};
+}
+
+std::string Hosts::differs(const HostedType& asked, const std::string& asker) const {
+  const Type* type = context_.dispatch->find_type(asked.name);
+  if (type != nullptr && type->shard_count != asked.shard_count) {
+    return "type " + asked.name + " has " + std::to_string(type->shard_count) +
+           " shards in this cluster, " + asker + " " + std::to_string(asked.shard_count);
+  }
+  const HostedType* known = find_hosted(known_types_, asked.name);
+  const PlacementSettings* placed = known == nullptr ? nullptr : &known->placement;
+  if (type != nullptr && has(*type)) placed = &hostings_[type->index].placement;
+  if (placed == nullptr || *placed == asked.placement) return {};
+  return "type " + asked.name + " is placed by " + to_text(*placed) + " in this cluster, " + asker +
+         " " + to_text(asked.placement);
+}
+
 Errc Hosts::host(EntityType definition) {
   Type* type = context_.dispatch->add_type(definition.name, definition.options.shard_count);
   if (type == nullptr) return Errc::exhausted;
-  if (type->shard_count != definition.options.shard_count) return Errc::config_mismatch;
+  const HostedType asked = hosted_type(definition);
+  if (!differs(asked, "").empty()) return Errc::config_mismatch;
+  if (!may_run(asked.placement)) {
+    context_.listener->log(LogLevel::info, "host.only_routes", "type=" + asked.name);
+    return Errc::ok;
+  }
   Hosting& hosting = hosting_of(*type);
   if (hosting.local) return Errc::invalid_argument;
   hosting.local = true;
-  hosting.strict = definition.options.consistency == Consistency::strict;
+  hosting.placement = asked.placement;
   hosting.definition = std::move(definition);
   settle_orphans(hosting);
   announce();
@@ -48,7 +78,7 @@ void Hosts::announce() {
   std::vector<HostedType> types;
   for (const Hosting& hosting : hostings_) {
     if (hosting.type == nullptr || !has(*hosting.type)) continue;
-    types.push_back({hosting.type->name, hosting.type->shard_count, hosting.strict});
+    types.push_back({hosting.type->name, hosting.type->shard_count, hosting.placement});
   }
   std::sort(types.begin(), types.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
@@ -71,7 +101,7 @@ void Hosts::deliver(Type& type, ShardId shard, std::uint64_t sender, const wire:
   }
   Cells& cells = hosting.cells[shard.value];
   const bool waits =
-      in_user_code_ || context_.held || (fresh && cells.ready != 0) || !may_run(hosting);
+      in_user_code_ || context_.held || (fresh && cells.ready != 0) || !may_start(hosting);
   if (executor_ == nullptr && waits) {
     if (ready_.size() + halted_.size() >= context_.config.buffered_messages) {
       return context_.dispatch->refuse(message.correlation.node, message.correlation.slot,
@@ -138,7 +168,7 @@ bool Hosts::handle(Hosting& hosting, Cell& cell, std::uint64_t sender,
 
 // Hands the mailbox's head to the pool. The cell stays where it is until `done` has run.
 void Hosts::post(Hosting& hosting, ShardId shard, Cell& cell) {
-  if (!may_run(hosting)) {
+  if (!may_start(hosting)) {
     stalled_.emplace(hosting.type->index, shard.value);
     return;
   }
@@ -161,7 +191,7 @@ void Hosts::post(Hosting& hosting, ShardId shard, Cell& cell) {
       shard.value,
       [this, at, target, job] {
         if (retired_) return;
-        job->too_late = !may_run(*at);
+        job->too_late = !may_start(*at);
         if (job->too_late) return;
         const wire::Message message = wire::own_envelope(job->message.envelope).message;
         job->failed = !handle(*at, *target, job->message.sender, message);
@@ -193,7 +223,7 @@ bool Hosts::run_ready(std::size_t& budget) {
     Ready next = std::move(ready_.front());
     ready_.pop_front();
     Hosting& hosting = hostings_[next.type];
-    if (!may_run(hosting)) {
+    if (!may_start(hosting)) {
       halted_.push_back(std::move(next));
       continue;
     }

@@ -41,6 +41,9 @@ struct ShardLoad {
   std::uint64_t bytes = 0;
 };
 
+// What a node tells others of it.
+HostedType hosted_type(const EntityType& definition);
+
 class Hosts {
  public:
   Hosts(DataContext& context, std::weak_ptr<Messenger> messenger, Executor* executor)
@@ -51,9 +54,14 @@ class Hosts {
         executor_(executor) {}
   ~Hosts();
 
-  // Errors: config_mismatch (the type is known with another shard count), exhausted (too many
-  // types), invalid_argument (this process hosts it already).
+  // Errors: config_mismatch (the type is known with other settings), exhausted (too many types),
+  // invalid_argument (this process hosts it already). A type that this node may not run is only
+  // made known, so that messages for it are routed.
   Errc host(EntityType type);
+  // What the cluster hosts, as the control plane last heard.
+  void set_known_types(std::vector<HostedType> types) { known_types_ = std::move(types); }
+  // Says what is different where the type is known with other settings; empty: nothing.
+  [[nodiscard]] std::string differs(const HostedType& type, const std::string& asker) const;
   // Whether this process or a worker here hosts it.
   [[nodiscard]] bool has(const Type& type) const;
 
@@ -135,7 +143,7 @@ class Hosts {
   struct Hosting {  // one entity type
     Type* type = nullptr;
     bool local = false;
-    bool strict = false;
+    PlacementSettings placement;  // meaningful while anybody here hosts it
     EntityType definition;
     std::vector<Cells> cells;
     std::vector<std::uint64_t> workers;
@@ -155,11 +163,11 @@ class Hosts {
     std::map<std::pair<std::uint32_t, std::uint32_t>, Releasing> releasing;
   };
   // hosts_strict.cpp
-  [[nodiscard]] bool may_run(const Hosting& hosting) const {
-    return !hosting.strict || context_.strict_right->holds();
+  [[nodiscard]] bool may_start(const Hosting& hosting) const {
+    return !hosting.placement.strict || context_.strict_right->holds();
   }
   [[nodiscard]] const std::weak_ptr<Messenger>& messenger_of(const Hosting& hosting) const {
-    return hosting.strict ? guarded_ : messenger_;
+    return hosting.placement.strict ? guarded_ : messenger_;
   }
   void take_ready(const Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
   void resume();
@@ -194,6 +202,9 @@ class Hosts {
                 std::vector<core::SavedEntity> states);
   void settle_orphans(Hosting& hosting);
   void announce();
+  [[nodiscard]] bool may_run(const PlacementSettings& settings) const {
+    return !context_.config.proxy && has_role(context_.config.traits, settings.role);
+  }
 
   DataContext& context_;
   std::weak_ptr<Messenger> messenger_;
@@ -204,6 +215,7 @@ class Hosts {
   std::size_t waiting_bytes_ = 0;     // before what leases of it
   std::deque<Hosting> hostings_;      // by Type::index, grown as needed
   std::map<std::uint64_t, Worker> workers_;
+  std::vector<HostedType> known_types_;
   std::deque<Ready> ready_;
   std::deque<Ready> halted_;                 // of strict types, ahead of what is ready
   std::set<std::pair<std::uint32_t, std::uint32_t>> stalled_;  // shards with mailboxes that wait

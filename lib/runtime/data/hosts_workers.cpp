@@ -17,11 +17,11 @@ NodeKey worker_key(std::uint64_t session) {
 
 }  // namespace
 
-// Says which of the types has another shard count here; empty: none.
+// Says which of the types cannot be run here as it is offered; empty: none.
 std::string Hosts::mismatch(const std::vector<HostedType>& types) const {
   for (const HostedType& offered : types) {
     if (offered.name.starts_with('$')) return "the type " + offered.name + " is reserved";
-    if (offered.strict) return "the type " + offered.name + " is strict: a node has to host it";
+    if (offered.placement.strict) return "the type " + offered.name + " is strict: a node has to host it";
     const Type* type = context_.dispatch->find_type(offered.name);
     if (type == nullptr && !context_.dispatch->has_room(offered.shard_count)) {
       return "with type " + offered.name + " there would be more than " +
@@ -31,10 +31,13 @@ std::string Hosts::mismatch(const std::vector<HostedType>& types) const {
     if (type != nullptr && type->index < hostings_.size() && hostings_[type->index].local) {
       return "the node itself hosts the type " + offered.name + ", and would run all its entities";
     }
-    if (type == nullptr || type->shard_count == offered.shard_count) continue;
-    std::string text = "type " + offered.name + " has " + std::to_string(type->shard_count) +
-                       " shards in this cluster, the worker offers " +
-                       std::to_string(offered.shard_count);
+    std::string text = differs(offered, "the worker offers");
+    if (text.empty() && !may_run(offered.placement)) {
+      text = "this node runs no entities of type " + offered.name +
+             (context_.config.proxy ? ": it is a proxy"
+                                    : ": it lacks the role " + offered.placement.role);
+    }
+    if (text.empty()) continue;
     context_.listener->log(LogLevel::error, "worker.config_mismatch", text);
     return text;
   }
@@ -49,7 +52,7 @@ void Hosts::add_worker(std::uint64_t session, const std::string& label,
     Type* added = offered.name.starts_with('$')
                       ? nullptr
                       : context_.dispatch->add_type(offered.name, offered.shard_count);
-    if (added == nullptr || added->shard_count != offered.shard_count) {
+    if (added == nullptr || !differs(offered, "").empty() || !may_run(offered.placement)) {
       std::string envelope;
       wire::encode(envelope, wire::Reject{static_cast<std::uint16_t>(Errc::config_mismatch),
                                           mismatch({offered}), 0});
@@ -62,6 +65,7 @@ void Hosts::add_worker(std::uint64_t session, const std::string& label,
         hosting.workers.end()) {
       continue;
     }
+    if (!has(type)) hosting.placement = offered.placement;
     worker.types.push_back(type.index);
     hosting.workers.push_back(session);
     settle_orphans(hosting);

@@ -55,6 +55,20 @@ def test_unknown_codes_survive(broker, bus):
     assert (error.code, error.retry, error.may_have_happened) == (999, "no", True)
 
 
+def test_a_client_ends_at_once_though_the_error_of_a_lost_session_is_kept():
+    with FakeBroker() as broker:
+        bus = shardbus.connect(broker.address)
+        future = bus.entity("echo", "e").ask_future("never")
+        broker.wait_until(lambda: broker.seen[ASK] == 1)
+        broker.vanish()
+        assert isinstance(future.exception(10), shardbus.UnknownOutcome)
+        begin = time.monotonic()
+        bus.close()
+        # Its error has the frames in which the connection was read.
+        assert not bus.link.is_alive() and time.monotonic() - begin < 4
+        assert future.exception() is not None
+
+
 def test_timeout_is_also_pythons(bus):
     with pytest.raises(TimeoutError) as caught:
         # Long enough to be sent even on a busy machine: unsent it would be `expired`.

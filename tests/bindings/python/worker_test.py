@@ -318,6 +318,24 @@ def test_a_lost_session_drops_the_entities(broker, bus, worker):
     assert cart.ask("add", {"name": "tea"}) == 1
 
 
+def test_a_lost_session_drops_what_was_queued_behind_a_handler(broker):
+    worker = shardbus.Worker(broker.address, [GateEntity]).start()
+    with shardbus.connect(broker.address) as bus:
+        gate = bus.entity("gate", "g")
+        gate.tell("wait")
+        assert Gate.entered.wait(10)
+        gate.tell("note", "old")
+        assert bus.entity("gate", "other").ask("note", "other") is None  # all of that has come
+        broker.forget_sessions()
+        worker.entity("echo", "e").tell("any")  # makes the worker notice
+        bus.entity("echo", "e").tell("any")
+        broker.wait_until(lambda: broker.welcomed >= 4)
+        assert gate.ask("note", "new") is None
+        Gate.go.set()
+    worker.stop()  # waits for all that is still to be done
+    assert Gate.order == ["other", "new"]
+
+
 def test_stop_finishes_what_was_received(broker):
     worker = shardbus.Worker(broker.address, [GateEntity]).start()
     with shardbus.connect(broker.address) as bus:
