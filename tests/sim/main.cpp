@@ -233,9 +233,10 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 1000));
   std::vector<std::string> downing;
   for (const auto& [name, rules] : policies()) downing.push_back(name);
-  app.add_option("--downing", options.downing,
-                 "policy of all nodes; keep-oldest-alone has down_if_alone off, static-quorum needs "
-                 "a majority of the nodes")
+  app.add_option(
+         "--downing", options.downing,
+         "policy of all nodes; keep-oldest-alone has down_if_alone off, static-quorum needs "
+         "a majority of the nodes")
       ->check(CLI::IsMember(downing))
       ->capture_default_str();
   app.add_flag("--calm", run.scenario.calm, "a network that does nothing but what faults do to it");

@@ -73,10 +73,11 @@ enum class OrderKind : std::uint8_t {
   uncordon,  // node: undoes both
   suspend,   // no moves for balance
   resume,
-  move,   // shard to node, once
-  pin,    // shard to node, and there it stays
-  unpin,  // shard
-  apply,  // the moves of `plan`, if that still is the plan
+  move,     // shard to node, once
+  pin,      // shard to node, and there it stays
+  unpin,    // shard
+  apply,    // the moves of `plan`, if that still is the plan
+  confirm,  // for the member set, not for shards: whom evidence removed is gone for good
 };
 struct Order {
   OrderKind kind = OrderKind::resume;

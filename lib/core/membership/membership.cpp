@@ -88,8 +88,16 @@ bool Membership::try_count(const KeySet& dead, std::vector<Output>& out) {
 
 bool Membership::change(const Wishes& wishes, std::vector<Output>& out) {
   return remove_first(wishes.dead, "dead", out) ||
-         remove_first(wishes.unreachable, "unreachable", out) || add_first(wishes.joiners, out) ||
-         advance_states(wishes, out);
+         remove_first(wishes.unreachable, "unreachable", out) || confirm(wishes, out) ||
+         add_first(wishes.joiners, out) || advance_states(wishes, out);
+}
+
+// The lineage begins anew: if a majority of the whole set repeats this version, it counts in full.
+bool Membership::confirm(const Wishes& wishes, std::vector<Output>& out) {
+  if (!wishes.confirmed || !set_.evidence) return false;
+  set_.evidence = false;
+  propose(set_.members, set_.stamp.term, "confirmed", out);
+  return true;
 }
 
 bool Membership::remove_first(const KeySet& keys, const char* why, std::vector<Output>& out) {

@@ -163,6 +163,7 @@ class ControlPlane {
   bool known_cluster(const Digest& digest);
   void note_peer(const Digest& digest);
   void adopt_table(NodeKey from, const AllocationTable& table);
+  coordinator::Ordered confirm(const coordinator::Order& order);
   void note_change(Change change);
   void note_delta(const TableDelta& delta);
   void note_table(const AllocationTable& table);
@@ -265,6 +266,7 @@ class ControlPlane {
   bool warned_of_members_ = false;  // too many for static-quorum
   std::string held_back_;           // told last, by this node as coordinator
   // Of the counted set in the term that this node decides in: nobody was removed since then.
+  bool confirmed_ = false;  // by an operator, and not in the set yet
   KeySet counted_members_;
   Term counted_in_;
   Time unchanged_since_ = kNever;
