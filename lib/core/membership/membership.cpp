@@ -24,6 +24,8 @@ void Membership::create(const NodeInfo& node, std::vector<Output>& out) {
 void Membership::seen(const Seen& input, std::vector<Output>& out) {
   Stamp& repeated = repeated_[input.from];
   repeated = std::max(repeated, input.set.stamp);
+  const Stamp before = set_.stamp;
+  const bool counted_before = set_.counted;
   if (input.set.stamp < set_.stamp) {
     ++ignored_old_;
     return;
@@ -35,6 +37,8 @@ void Membership::seen(const Seen& input, std::vector<Output>& out) {
     set_ = input.set;
     out.emplace_back(Adopted{set_.stamp});
   }
+  if (!takes_part(set_, input.from)) repeated_.erase(input.from);
+  if (set_.stamp == before && set_.counted == counted_before) return;
   std::erase_if(repeated_, [this](const auto& entry) { return !takes_part(set_, entry.first); });
   note_removal(out);
 }
