@@ -22,6 +22,7 @@
 #include "core/failure/failure.hpp"
 #include "core/lease/lease.hpp"
 #include "core/membership/membership.hpp"
+#include "runtime/control/control_outputs.hpp"
 #include "runtime/control/control_status.hpp"
 #include "shardbus/status.hpp"
 
@@ -49,53 +50,6 @@ struct ControlConfig {
   bool break_repeat_lower_term = false;  // demonstration only, see election
   bool break_answer_unchecked = false;   // demonstration only, see coordinator
 };
-
-enum class Severity : std::uint8_t { debug, info, warn, error };
-
-// --- outputs ---
-struct PublishDigest {
-  Digest digest;
-};
-struct PublishDelta {
-  TableDelta delta;
-};
-struct SendControl {
-  NodeKey to;
-  NodeInfo node;
-  ControlMessage message;
-};
-struct TellRegion {
-  ControlMessage message;
-};  // own region: a command or a ReportRequest
-struct ConnectNode {
-  NodeInfo node;
-};  // both its gossip and its peer endpoint
-enum class Parting : std::uint8_t {
-  stranger,  // never was a member: a joiner that stopped asking, a contact; may come again
-  left,      // in good order
-  dead,      // proven, or removed by a decision
-};
-struct DisconnectNode {
-  NodeKey node;
-  Parting how = Parting::stranger;
-};
-struct TableChanged {
-  AllocationTable table;
-};
-struct Event {
-  Severity severity;
-  std::string name;
-  std::string text;
-};
-struct LeaveDone {};
-struct DownSelf {
-  std::string reason;
-};  // start again with a new incarnation; nothing follows
-using ControlOutput =
-    std::variant<ConnectNode, DisconnectNode, TellRegion, SendControl, PublishDelta, PublishDigest,
-                 TableChanged, Event, LeaveDone, DownSelf>;
-
-std::string to_text(const ControlOutput& output);
 
 class ControlPlane {
  public:
