@@ -82,6 +82,7 @@ class Coordinator {
     std::optional<PlannedMove> wanted;  // by an operator, once
     std::string wanted_by;
     Time rests_until{};
+    bool rests_for_balance = false;  // else by an order
     std::vector<Claim> claims;
   };
   using Loads = std::map<NodeKey, std::uint64_t>;  // shards of all types
@@ -93,6 +94,7 @@ class Coordinator {
   // coordinator.cpp
   void decide(const Decide& input);
   void set_view(const View& view);
+  void end_rests();
   void note_report(const RegionReport& report);
   void note_former(const RegionReport& report);
   void note_answer(Time now, const RegionAnswer& answer);
