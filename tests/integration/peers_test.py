@@ -99,6 +99,30 @@ def test_the_first_message_starts_one_entity_at_its_owner(start):
     assert cluster.entities() == at and len(at) == 2
 
 
+def test_a_tell_has_nobody_to_answer(start):
+    cluster = start(2, "--builtin-types", "false")
+    first, second = cluster.nodes.values()
+
+    @shardbus.host("cart", shards=4)
+    class Cart:
+        def __init__(self, ctx):
+            self._asked = []
+
+        def note(self, reply: shardbus.ReplyPort):
+            self._asked.append(reply.valid)
+            reply.send(None)
+
+        def noted(self):
+            return self._asked
+
+    with shardbus.Worker(second.address, [Cart]), shardbus.connect(first.address) as bus:
+        cart = bus.entity("cart", "c")
+        cart.tell("note")
+        cart.ask("note")
+        cart.tell("note")
+        assert cart.ask("noted") == [False, True, False]
+
+
 def test_a_type_runs_where_it_is_hosted_and_every_node_routes_to_it(start):
     cluster = start(3, "--builtin-types", "false")
 
