@@ -1,4 +1,4 @@
-"""What other systems of this kind promise, asked of real nodes; tests/PEERS.md says which is which."""
+"""What other systems of this kind promise, asked of real nodes (tests/PEERS.md)."""
 
 import collections
 import contextlib
