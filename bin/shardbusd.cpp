@@ -146,7 +146,7 @@ Exit run(Config& config, Signals& signals) {
   options.node.log(shardbus::LogLevel::info, "daemon.started",
                    "name=" + node->name() + " listen=" + node->listen_address());
   if (options.builtin_types) {
-    if (const Status hosted = host_builtin_types(*node); !hosted)
+    if (const Status hosted = host_builtin_types(*node, options.builtin); !hosted)
       return fail(exit_of(hosted), "built-in entity types: " + hosted.message());
   }
   return serve(*node, signals, config);

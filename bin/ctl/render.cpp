@@ -61,11 +61,18 @@ std::string yes_no(const Json& value) {
   return value == true ? "yes" : "no";
 }
 
-std::string roles(const Json& one) {
+// What a member is to the cluster.
+std::string standing(const Json& one) {
   std::string text;
   for (const std::string name : {"self", "oldest", "coordinator"}) {
     if (member(one, name) == true) text += (text.empty() ? "" : ",") + name;
   }
+  return text.empty() ? "-" : text;
+}
+
+std::string list(const Json& values) {
+  std::string text;
+  for (const Json& value : values) text += (text.empty() ? "" : ",") + cell(value);
   return text.empty() ? "-" : text;
 }
 
@@ -133,13 +140,15 @@ std::string render_status(const Json& status) {
 }
 
 std::string render_members(const Json& members) {
-  std::vector<std::vector<std::string>> rows{
-      {"NAME", "STATE", "REACHABLE", "PHI", "AGE", "ROLES", "FRONT", "PEER"}};
+  std::vector<std::vector<std::string>> rows{{"NAME", "STATE", "REACHABLE", "PHI", "AGE", "IS",
+                                              "ZONE", "ROLES", "CAPACITY", "VERSION", "FRONT",
+                                              "PEER"}};
   for (const Json& one : members)
-    rows.push_back({cell(member(one, "name")), cell(member(one, "state")),
-                    yes_no(member(one, "reachable")), number(member(one, "phi")),
-                    cell(member(one, "age")), roles(one), cell(member(one, "front")),
-                    cell(member(one, "peer"))});
+    rows.push_back(
+        {cell(member(one, "name")), cell(member(one, "state")), yes_no(member(one, "reachable")),
+         number(member(one, "phi")), cell(member(one, "age")), standing(one),
+         cell(member(one, "zone")), list(member(one, "roles")), cell(member(one, "capacity")),
+         cell(member(one, "version")), cell(member(one, "front")), cell(member(one, "peer"))});
   return table(rows);
 }
 

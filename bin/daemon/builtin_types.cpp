@@ -152,8 +152,9 @@ shardbus::EntityType kv_type() {
   return raw_type<KeyValue>("kv");
 }
 
-Status host_builtin_types(shardbus::Node& node) {
+Status host_builtin_types(shardbus::Node& node, const shardbus::TypeOptions& options) {
   for (shardbus::EntityType& type : std::vector{echo_type(), counter_type(), kv_type()}) {
+    type.options = options;
     if (Status hosted = node.host(std::move(type)); !hosted) return hosted;
   }
   return {};

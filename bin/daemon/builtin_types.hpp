@@ -11,7 +11,7 @@ shardbus::EntityType echo_type();
 shardbus::EntityType counter_type();
 shardbus::EntityType kv_type();
 
-// Hosts all three. Errors: those of Node::host.
-shardbus::Status host_builtin_types(shardbus::Node& node);
+// Hosts all three with these options. Errors: those of Node::host.
+shardbus::Status host_builtin_types(shardbus::Node& node, const shardbus::TypeOptions& options);
 
 }  // namespace shardbusd

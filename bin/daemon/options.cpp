@@ -51,6 +51,39 @@ std::vector<Option> identity_options() {
   };
 }
 
+std::vector<Option> placement_options() {
+  using O = DaemonOptions;
+  return {
+      {"zone", [](O& o) -> Field { return &o.node.zone; },
+       "Part of the installation that may fail as a whole, such as a rack or a site.", 0, 64,
+       Form::node_name},
+      {"roles", [](O& o) -> Field { return &o.node.roles; },
+       "What this node is for; a type may ask for a role.", 1, 64, Form::node_name},
+      {"capacity", [](O& o) -> Field { return &o.node.capacity; },
+       "Share of the shards, in proportion to other nodes.", 1, 1000},
+      {"proxy", [](O& o) -> Field { return &o.node.proxy; },
+       "Only route: run no entities and take no workers."},
+      {"builtin_placement",
+       [](O& o) -> Field { return &o.builtin.placement; },
+       "Which node gets which shard of the built-in types.",
+       0,
+       0,
+       Form::any,
+       {"least-shards", "rendezvous", "weighted", "ring"}},
+      {"builtin_role", [](O& o) -> Field { return &o.builtin.role; },
+       "Role of the nodes that run the built-in types; empty: all.", 0, 64, Form::node_name},
+      {"builtin_spread_zones", [](O& o) -> Field { return &o.builtin.spread_zones; },
+       "Spread the shards of the built-in types over the zones."},
+      {"builtin_consistency",
+       [](O& o) -> Field { return &o.builtin.consistency; },
+       "Whether the built-in types run without a majority.",
+       0,
+       0,
+       Form::any,
+       {"available", "strict"}},
+  };
+}
+
 std::vector<Option> time_options() {
   using O = DaemonOptions;
   return {
@@ -306,7 +339,8 @@ std::string describe_text(const Option& option) {
 const std::vector<Option>& option_table() {
   static const std::vector<Option> kTable = [] {
     std::vector<Option> all = identity_options();
-    for (std::vector<Option>& more : std::vector{time_options(), bound_options()})
+    for (std::vector<Option>& more :
+         std::vector{placement_options(), time_options(), bound_options()})
       all.insert(all.end(), more.begin(), more.end());
     return all;
   }();

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <shardbus/entity.hpp>
 #include <shardbus/options.hpp>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@ enum class LogFormat : std::uint8_t { text, json };
 struct DaemonOptions {
   shardbus::NodeOptions node;
   bool builtin_types = true;
+  shardbus::TypeOptions builtin;  // of all built-in types
   milliseconds leave_timeout{10'000};
   shardbus::LogLevel log_level = shardbus::LogLevel::info;
   LogFormat log_format = LogFormat::text;
@@ -26,8 +28,8 @@ struct DaemonOptions {
 
 // Where an option's value lives; its type decides how the value is written.
 using Field = std::variant<std::string*, std::vector<std::string>*, std::uint32_t*, milliseconds*,
-                           bool*, shardbus::ThreadPlacement*, shardbus::DowningPolicy*,
-                           shardbus::LogLevel*, LogFormat*>;
+                           bool*, shardbus::ThreadPlacement*, shardbus::Placement*, shardbus::Consistency*,
+                           shardbus::DowningPolicy*, shardbus::LogLevel*, LogFormat*>;
 
 // What a text value must look like.
 enum class Form : std::uint8_t { any, node_name, host, address, optional_address, seed };

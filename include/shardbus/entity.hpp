@@ -68,10 +68,31 @@ class SHARDBUS_EXPORT Entity {
   virtual Status load(std::string_view state);
 };
 
+// What a node does with shards of a type that it owns when it has no majority behind it any more.
+enum class Consistency : std::uint8_t {
+  available,  // it goes on as the downing policy says; after a crash and a partition together two
+              // nodes may own a shard until they hear each other again
+  strict,     // it starts no handler, and lets no answer out; messages wait, at most until their
+              // deadline. Not for workers.
+};
+
+// Which node gets which shard of a type.
+enum class Placement : std::uint8_t {
+  least_shards,  // as equal numbers as can be, by few moves
+  rendezvous,    // by hash, in proportion to capacity: the same node again after a restart
+  weighted,      // as least_shards, in proportion to capacity
+  ring,          // consistent hashing, in proportion to capacity
+};
+
 // Settings of an entity type; the same on every node that hosts it.
 struct TypeOptions {
   std::uint32_t shard_count = 256;        // 1..65536; fixed for the life of the cluster
   std::uint32_t mailbox_messages = 1000;  // per entity, 1..1'000'000; above: mailbox_full
+  Consistency consistency = Consistency::available;
+  Placement placement = Placement::least_shards;
+  // Only nodes with this role run it; others that host it just route. Empty: all. 0..64 bytes.
+  std::string role{};
+  bool spread_zones = false;  // as equally over the nodes' zones as their capacity allows
 };
 
 struct EntityType {
@@ -185,7 +206,8 @@ template <class T, class... M>
 EntityType entity_type(std::string name, TypeOptions options, Method<M>... methods) {
   auto table = std::make_shared<const std::vector<detail::Dispatch<T>>>(
       std::vector<detail::Dispatch<T>>{{methods.name, &detail::decode_and_call<T, M>}...});
-  return {std::move(name), options, [table](const Context& context) -> std::unique_ptr<Entity> {
+  return {std::move(name), std::move(options),
+          [table](const Context& context) -> std::unique_ptr<Entity> {
             return std::make_unique<detail::TypedEntity<T>>(table, context);
           }};
 }

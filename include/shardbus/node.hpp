@@ -29,8 +29,8 @@ class SHARDBUS_EXPORT Node {
 
   // Offers to run entities of a type. Messages for it wait until the cluster has given out its
   // shards. Errors: invalid_argument (hosted already, or names the value), exhausted (more than 256
-  // types, or 73,728 shards in all), config_mismatch (the cluster knows another shard count),
-  // stopped.
+  // types, or 73,728 shards in all), config_mismatch (the cluster knows another shard count or
+  // placement), stopped. Without the type's role, or with `proxy`, the node runs none of it.
   Status host(EntityType type);
   // The same for a C++ type: `node.host<Counter>("counter", on<Add>("add"), on<Get>("get"))`.
   template <class T, class... M>
@@ -39,7 +39,7 @@ class SHARDBUS_EXPORT Node {
   }
   template <class T, class... M>
   Status host(std::string name, TypeOptions options, Method<M>... methods) {
-    return host(entity_type<T>(std::move(name), options, std::move(methods)...));
+    return host(entity_type<T>(std::move(name), std::move(options), std::move(methods)...));
   }
 
   // Address of an entity anywhere in the cluster.

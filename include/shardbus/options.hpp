@@ -77,6 +77,13 @@ struct NodeOptions {
   std::uint32_t sessions = 16384;  // clients and workers
   std::uint32_t pending_asks = 1U << 20;
   ThreadPlacement placement = ThreadPlacement::follow;
+  // What placement goes by. Zone: a part of the installation that may fail as a whole, 0..64 bytes
+  // of the letters of a name. Roles: at most 16. Capacity: 1..1000, in proportion to other nodes.
+  std::string zone{};
+  std::vector<std::string> roles{};
+  std::uint32_t capacity = 1;
+  // Routes only: `host` notes the types, and workers are refused, so this node owns no shard.
+  bool proxy = false;
   LogSink log{};  // empty: warnings and errors to stderr
 };
 

@@ -26,6 +26,21 @@ bool is_name(std::string_view text) {
          });
 }
 
+Status traits(const NodeOptions& options) {
+  const char* letters = "64 of letters, digits and . _ : -";
+  if (!options.zone.empty() && !is_name(options.zone)) {
+    return bad("zone", "\"" + options.zone + "\"", std::string("0 to ") + letters);
+  }
+  for (const std::string& role : options.roles) {
+    if (!is_name(role)) return bad("a role", "\"" + role + "\"", std::string("1 to ") + letters);
+  }
+  if (options.roles.size() > wire::kRolesMax) {
+    return bad("number of roles", std::to_string(options.roles.size()),
+               "0 to " + std::to_string(wire::kRolesMax));
+  }
+  return in_range("capacity", options.capacity, 1, wire::kCapacityMax);
+}
+
 Status addresses(const NodeOptions& options) {
   const auto listen = transport::parse_endpoint(options.listen);
   if (!listen) return listen.error();
@@ -81,6 +96,8 @@ Status validate(const NodeOptions& options) {
   if (!endpoints) return endpoints;
   Status policy = downing(options);
   if (!policy) return policy;
+  Status placed = traits(options);
+  if (!placed) return placed;
   for (const Status& checked :
        {in_range("workers", options.workers, 0, 256),
         in_range("gossip_interval ms", options.gossip_interval.count(), 20, 10'000),
@@ -107,6 +124,10 @@ Status validate(const EntityType& type) {
   if (!type.create) return bad("create of type " + type.name, "empty", "a function");
   Status shards = in_range("shard_count", type.options.shard_count, 1, wire::kShardCountMax);
   if (!shards) return shards;
+  if (!type.options.role.empty() && !is_name(type.options.role)) {
+    return bad("role of type " + type.name, "\"" + type.options.role + "\"",
+               "0 to 64 of letters, digits and . _ : -");
+  }
   return in_range("mailbox_messages", type.options.mailbox_messages, 1, 1'000'000);
 }
 

@@ -398,10 +398,30 @@ void read_vote(Cursor& in, Vote& out) {
   });
 }
 
-constexpr std::uint32_t kDigestItems = 14;
+constexpr std::uint32_t kDigestItems = 14;  // and traits and repeats, where they say anything
+
+void write_repeats(Writer& out, const std::vector<Repeat>& repeats) {
+  out.array(repeats.size());
+  for (const Repeat& repeat : repeats) {
+    out.array(2);
+    write_key(out, repeat.node);
+    out.uint(repeat.digest);
+  }
+}
+
+void read_repeats(Cursor& in, std::vector<Repeat>& out) {
+  read_list(in, kMembersMax, out, [&](Repeat& repeat) {
+    read_array(in, 2, [&] {
+      repeat.node = read_key(in);
+      repeat.digest = in.uint();
+    });
+  });
+}
 
 void write(Writer& out, const Digest& m) {
-  out.envelope(Kind::digest, kDigestItems);
+  const bool repeats = !m.repeats.empty();
+  const bool traits = repeats || m.traits != NodeTraits{};
+  out.envelope(Kind::digest, kDigestItems + (traits ? 1 : 0) + (repeats ? 1 : 0));
   out.str(m.cluster);
   out.uint(m.cluster_id);
   write_node(out, m.from);
@@ -416,6 +436,8 @@ void write(Writer& out, const Digest& m) {
   out.uint(m.table_hash);
   out.uint(m.load);
   out.boolean(m.leaving);
+  if (traits) write_traits(out, m.traits);
+  if (repeats) write_repeats(out, m.repeats);
 }
 
 Errc read(const Envelope& in, Digest& out) {
@@ -434,6 +456,8 @@ Errc read(const Envelope& in, Digest& out) {
   out.table_hash = from.uint();
   out.load = from.uint();
   out.leaving = from.boolean();
+  if (in.body_items > kDigestItems) read_traits(from, out.traits);
+  if (in.body_items > kDigestItems + 1) read_repeats(from, out.repeats);
   return from.error();
 }
 

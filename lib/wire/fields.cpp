@@ -44,6 +44,18 @@ void read_type_table(Cursor& in, const KeyList& keys, TypeTable& out) {
   });
 }
 
+void read_hosted_type(Cursor& in, HostedType& out) {
+  const std::uint32_t count = in.array();
+  if (count < 2) return in.fail();
+  read_type(in, out.name);
+  out.shard_count = read_shard_count(in);
+  if (count > 2) read_type(in, out.placement.strategy);
+  if (count > 3) read_string(in, kNodeNameBytesMax, out.placement.role);
+  if (count > 4) out.placement.spread_zones = in.boolean();
+  if (count > 5) out.placement.strict = in.boolean();
+  if (count > 6) in.skip(count - 6);
+}
+
 }  // namespace
 
 void write_key(Writer& out, NodeKey key) {
@@ -172,22 +184,44 @@ void read_keys(Cursor& in, std::vector<NodeKey>& out, std::uint32_t limit) {
   });
 }
 
+void write_traits(Writer& out, const NodeTraits& traits) {
+  out.array(4);
+  out.str(traits.zone);
+  out.array(traits.roles.size());
+  for (const std::string& role : traits.roles) out.str(role);
+  out.uint(traits.capacity);
+  out.str(traits.version);
+}
+
+void read_traits(Cursor& in, NodeTraits& out) {
+  read_array(in, 4, [&] {
+    read_string(in, kNodeNameBytesMax, out.zone);
+    read_list(in, kRolesMax, out.roles,
+              [&](std::string& role) { read_string(in, kNodeNameBytesMax, role); });
+    out.capacity = static_cast<std::uint32_t>(in.uint(kCapacityMax));
+    if (out.capacity == 0) in.fail();
+    read_string(in, kNodeNameBytesMax, out.version);
+  });
+}
+
+// The settings are left out where all have their default, as older nodes do.
 void write_types(Writer& out, const std::vector<HostedType>& types) {
   out.array(types.size());
   for (const HostedType& type : types) {
-    out.array(2);
+    const bool settings = type.placement != PlacementSettings{};
+    out.array(settings ? 6 : 2);
     out.str(type.name);
     out.uint(type.shard_count);
+    if (!settings) continue;
+    out.str(type.placement.strategy);
+    out.str(type.placement.role);
+    out.boolean(type.placement.spread_zones);
+    out.boolean(type.placement.strict);
   }
 }
 
 void read_types(Cursor& in, std::vector<HostedType>& out) {
-  read_list(in, kTypesMax, out, [&](HostedType& type) {
-    read_array(in, 2, [&] {
-      read_type(in, type.name);
-      type.shard_count = read_shard_count(in);
-    });
-  });
+  read_list(in, kTypesMax, out, [&](HostedType& type) { read_hosted_type(in, type); });
 }
 
 void write_credit(Writer& out, const Credit& credit) {

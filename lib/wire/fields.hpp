@@ -75,6 +75,8 @@ void write_nodes(Writer& out, const std::vector<NodeInfo>& nodes);
 void read_nodes(Cursor& in, std::vector<NodeInfo>& out);
 void write_keys(Writer& out, const std::vector<NodeKey>& keys);
 void read_keys(Cursor& in, std::vector<NodeKey>& out, std::uint32_t limit);
+void write_traits(Writer& out, const NodeTraits& traits);
+void read_traits(Cursor& in, NodeTraits& out);
 void write_types(Writer& out, const std::vector<HostedType>& types);
 void read_types(Cursor& in, std::vector<HostedType>& out);
 void write_credit(Writer& out, const Credit& credit);

@@ -25,7 +25,9 @@ inline constexpr std::uint32_t kHopsMax = 8;  // a fault counter, not a rule of 
 inline constexpr std::uint32_t kMembersMax = 1024;
 inline constexpr std::uint32_t kTypesMax = 256;
 inline constexpr std::uint32_t kSettingsMax = 64;   // that a joining node tells
-inline constexpr std::uint32_t kShardsMax = 73728;  // of all types: their table fits one frame
+inline constexpr std::uint32_t kRolesMax = 16;       // of one node
+inline constexpr std::uint32_t kCapacityMax = 1000;  // of one node
+inline constexpr std::uint32_t kShardsMax = 73728;   // of all types: their table fits one frame
 // Orders of operators travel with the table, in the room that peer frames have beyond others.
 inline constexpr std::uint32_t kPinsMax = 256;
 inline constexpr std::uint32_t kOrderedNodesMax = 128;  // cordoned, and as many drained

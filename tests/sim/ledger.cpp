@@ -11,6 +11,11 @@ namespace {
 // Deadlines are kept in steps of 8 ms and looked at every 5 ms.
 constexpr Duration kLateAtMost = std::chrono::milliseconds(25);
 
+// Buffers are small here, and handlers slow: a full one is no loss.
+bool is_full(Errc code) {
+  return code == Errc::overloaded || code == Errc::mailbox_full;
+}
+
 }  // namespace
 
 std::string Ticket::bytes() const {
@@ -78,7 +83,7 @@ void Ledger::refused(const Ticket& ticket, Errc code) {
   fate.code = code;
   if (config_.trace) config_.trace(ticket.caller, "refused " + text(ticket));
   if (fate.handled) fail(text(ticket) + " was refused, but handled");
-  if (config_.lossless && code != Errc::overloaded) {  // buffers are small here, and may be full
+  if (config_.lossless && !is_full(code)) {
     fail(text(ticket) + " was refused without a fault: " + std::string(error_info(code).name));
   }
 }
@@ -104,7 +109,7 @@ void Ledger::ended(Time now, const Ticket& ticket, const ReplyView& reply) {
     if (!fate.handled) fail(text(ticket) + " was answered, but not handled");
   } else if (!info.may_have_happened && fate.handled) {
     fail(text(ticket) + " ended in " + name + ", which says not delivered, but was handled");
-  } else if (fate.must || (config_.lossless && reply.error != Errc::overloaded)) {
+  } else if (fate.must || (config_.lossless && !is_full(reply.error))) {
     fail(text(ticket) + " ended in " + name + " without a fault: " + std::string(reply.text));
   }
   check_time(now, ask);

@@ -1,9 +1,11 @@
 // What the simulated network does to everything that passes it: delays, blocks, and gossip that may
-// get lost or doubled. Connections between nodes are in wires.hpp.
+// get lost, doubled or overtaken, everywhere or on one bad link. Connections between nodes are in
+// wires.hpp.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -22,6 +24,14 @@ struct NetworkConfig {
   double tail = 0;  // share of messages that are delayed by up to tail_max
   Duration tail_max{};
   double refusal = 0;  // share of frames at which a socket begins to take none for a while
+};
+
+// What one link does for a while, in one direction, beyond what the network does to all of them.
+struct LinkWeather {
+  double drop = 0;       // of gossip
+  double duplicate = 0;  // of gossip
+  Duration delay_max{};  // of everything; gossip is reordered by it, a connection keeps its order
+  double reset = 0;      // share of a connection's frames that end it
 };
 
 // Between machines, which are numbered. Which life of a node gets something is the caller's matter.
@@ -47,16 +57,27 @@ class Network {
   [[nodiscard]] bool stands(int from, int to) const {
     return blocked(from, to) || clogged_.contains({from, to});
   }
+  void set_weather(int from, int to, const LinkWeather& weather) { links_[{from, to}] = weather; }
+  void clear_weather() { links_.clear(); }
   [[nodiscard]] const std::set<std::pair<int, int>>& blocks() const { return blocked_; }
   Duration delay();
+  Duration delay(int from, int to);
+  // Whether the frame that goes there now ends its connection.
+  bool breaks(int from, int to);
 
  private:
+  [[nodiscard]] const LinkWeather* weather(int from, int to) const {
+    const auto found = links_.find({from, to});
+    return found == links_.end() ? nullptr : &found->second;
+  }
+
   Events& events_;
   Random& random_;
   Deliver deliver_;
   NetworkConfig config_;
   std::set<std::pair<int, int>> blocked_;
   std::set<std::pair<int, int>> clogged_;
+  std::map<std::pair<int, int>, LinkWeather> links_;
 };
 
 }  // namespace shardbus::sim

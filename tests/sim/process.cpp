@@ -3,16 +3,25 @@
 namespace shardbus::sim {
 
 Process::Process(Time now, control::ControlConfig control_config, runtime::DataConfig data_config,
-                 SimWire& wire, Notes::Log log)
-    : notes(std::move(log)),
+                 SimWire& wire, ProcessOptions options)
+    : notes(std::move(options.log), std::move(options.awake)),
+      pool(options.length
+               ? std::make_unique<SimPool>(std::move(options.later), std::move(options.length))
+               : nullptr),
       control(now, std::move(control_config)),
-      data(std::move(data_config), wire, notes, messenger, nullptr) {
+      data(std::move(data_config), wire, notes, messenger, pool.get()) {
   messenger->plane = &data;
 }
 
 Process::~Process() {
   messenger->plane = nullptr;  // ports of entities that end now answer nobody
   data.end_entities();
+}
+
+Marks Process::marks() const {
+  Marks all = control.marks();
+  all.add(data.marks());
+  return all;
 }
 
 std::string Process::state_text() const {

@@ -46,7 +46,8 @@ class SimWire final : public runtime::WirePort {
 class Notes final : public runtime::DataListener {
  public:
   using Log = std::function<void(std::string_view event, const std::string& text)>;
-  explicit Notes(Log log) : log_(std::move(log)) {}
+  using Awake = std::function<bool(Time)>;
+  Notes(Log log, Awake awake) : log_(std::move(log)), awake_(std::move(awake)) {}
 
   void on_control(NodeKey from, ControlMessage message) override {
     messages.emplace_back(from, std::move(message));
@@ -56,8 +57,9 @@ class Notes final : public runtime::DataListener {
   void on_hosted_types(std::vector<HostedType> types) override { hosted = std::move(types); }
   void on_admin(runtime::AdminCall) override {}
   void log(LogLevel, std::string_view event, std::string text) override { log_(event, text); }
-  // A machine that wakes up judges its pause before any frame is read: see World::resume.
-  [[nodiscard]] bool awake(Time) const override { return true; }
+  // A machine that wakes up judges its pause before any frame is read (World::wake_up), so this
+  // says no only where the control loop alone is late.
+  [[nodiscard]] bool awake(Time now) const override { return awake_(now); }
 
   // Traffic alone does not wake the control loop.
   [[nodiscard]] bool wake() const { return !messages.empty() || !lost.empty() || !hosted.empty(); }
@@ -69,6 +71,7 @@ class Notes final : public runtime::DataListener {
 
  private:
   Log log_;
+  Awake awake_;
 };
 
 // Of whatever runs on the node; says `stopped` once the plane is gone.
@@ -94,12 +97,46 @@ class SimMessenger final : public Messenger {
     return plane == nullptr ? kNoNode : plane->config().self.key;
   }
   runtime::DataPlane* plane = nullptr;
-  bool calling = true;  // callers, handlers and callbacks still send something new
+  std::function<Time()> now;  // of its machine
+  bool calling = true;        // callers, handlers and callbacks still send something new
+};
+
+// Threads for handlers, as many as there are handlers: each one begins at once, and is done after a
+// while.
+class SimPool final : public runtime::Executor {
+ public:
+  // Runs something in a pass of this very process, if it still lives then.
+  using Later = std::function<void(Duration delay, std::function<void()> what)>;
+  SimPool(Later later, std::function<Duration()> length)
+      : later_(std::move(later)), length_(std::move(length)) {}
+
+  void post(std::uint32_t, UniqueFunction<void()> work, UniqueFunction<void()> done) override {
+    auto job = std::make_shared<Job>(Job{std::move(work), std::move(done)});
+    later_({}, [this, job] {
+      job->work();
+      later_(length_(), [job] { job->done(); });
+    });
+  }
+
+ private:
+  struct Job {
+    UniqueFunction<void()> work;
+    UniqueFunction<void()> done;
+  };
+  Later later_;
+  std::function<Duration()> length_;
+};
+
+struct ProcessOptions {
+  Notes::Log log;
+  Notes::Awake awake;
+  SimPool::Later later;
+  std::function<Duration()> length;  // of a handler; empty: handlers run within the pass
 };
 
 struct Process {
   Process(Time now, control::ControlConfig control, runtime::DataConfig data, SimWire& wire,
-          Notes::Log log);
+          ProcessOptions options);
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -113,9 +150,11 @@ struct Process {
     data.end();
   }
   [[nodiscard]] std::string state_text() const;
+  [[nodiscard]] Marks marks() const;
 
   Notes notes;
   std::shared_ptr<SimMessenger> messenger = std::make_shared<SimMessenger>();
+  std::unique_ptr<SimPool> pool;
   control::ControlPlane control;
   runtime::DataPlane data;
   std::uint64_t told_cluster = 0;

@@ -16,7 +16,7 @@ constexpr Duration kRefusalMax = 40ms;
 void Wires::open(int from, NodeKey peer, int to) {
   close(from, peer);
   dealers_[{from, peer}].to = to;
-  dial({from, peer}, network_.delay() * 2);
+  dial({from, peer}, network_.delay(from, to) * 2);
 }
 
 void Wires::dial(const DealerName& name, Duration after) {
@@ -66,7 +66,9 @@ bool Wires::send(int from, NodeKey peer, std::string_view frame) {
         clock_.now() + Duration(static_cast<std::int64_t>(random_.below(most)));
     return false;
   }
-  put(dealer.connection, true, ItemKind::frame, frame);
+  const std::uint32_t id = dealer.connection;
+  put(id, true, ItemKind::frame, frame);
+  if (network_.breaks(from, dealer.to)) lose(id);
   return true;
 }
 
@@ -74,7 +76,9 @@ bool Wires::reply(int at, std::uint32_t connection, std::string_view frame) {
   const auto found = connections_.find(connection);
   if (found == connections_.end() || found->second.to != at) return false;
   if (!found->second.router || !found->second.dealer) return false;
+  const int to = found->second.from;
   put(connection, false, ItemKind::frame, frame);
+  if (network_.breaks(at, to)) lose(connection);
   return true;
 }
 
@@ -83,7 +87,9 @@ bool Wires::reply(int at, std::uint32_t connection, std::string_view frame) {
 void Wires::put(std::uint32_t id, bool out, ItemKind kind, std::string_view bytes) {
   Connection& connection = connections_.at(id);
   Flow& flow = out ? connection.out : connection.back;
-  flow.last = std::max(flow.last, clock_.now() + network_.delay());
+  const int from = out ? connection.from : connection.to;
+  const int to = out ? connection.to : connection.from;
+  flow.last = std::max(flow.last, clock_.now() + network_.delay(from, to));
   flow.items.push_back({flow.last, kind, std::string(bytes)});
   if (out && !garbles_.empty()) garble_last(connection, flow);
   arm(id, out);

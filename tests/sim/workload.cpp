@@ -10,6 +10,7 @@ using namespace std::chrono_literals;
 
 constexpr milliseconds kPatience = 60s;
 constexpr milliseconds kLastAskTimeout = 5s;
+constexpr Duration kHandlerMax = 6s;
 constexpr int kChainMax = 3;
 constexpr int kBurstMax = 24;
 constexpr const char* kMethod = "add";
@@ -72,13 +73,8 @@ class Workload::Counter final : public Entity {
 };
 
 Workload::Workload(const WorkloadConfig& config, std::vector<HostedType> types, std::uint64_t seed,
-                   const Events& clock, Ledger& ledger, const Breaks& breaks)
-    : config_(config),
-      types_(std::move(types)),
-      random_(seed),
-      clock_(clock),
-      ledger_(ledger),
-      breaks_(breaks) {
+                   Ledger& ledger, const Breaks& breaks)
+    : config_(config), types_(std::move(types)), random_(seed), ledger_(ledger), breaks_(breaks) {
   for (std::uint32_t i = 0; i < config_.entities; ++i) {
     auto [type, id] = name_of(i, types_);
     targets_.push_back({std::move(type), std::move(id)});
@@ -114,6 +110,18 @@ std::vector<EntityType> Workload::types_for(Process& process) {
 Duration Workload::pause() {
   const auto mean = static_cast<std::uint64_t>(config_.pace.count());
   return Duration(static_cast<std::int64_t>(random_.below(2 * mean + 1)));
+}
+
+Duration Workload::handler_length() {
+  if (quiet_) return {};
+  const auto up_to = [this](std::uint64_t us) {
+    return std::chrono::microseconds(random_.below(us));
+  };
+  // A mailbox that runs over loses tells, so it must not where nothing may be lost.
+  if (random_.chance(config_.patient ? 0.97 : 0.8)) return up_to(1000);
+  if (config_.patient || random_.chance(0.9)) return up_to(60'000);
+  if (random_.chance(0.9)) return up_to(700'000);
+  return kHandlerMax;
 }
 
 std::uint32_t Workload::any_entity() {
@@ -172,7 +180,7 @@ void Workload::transmit(const Line& via, const Ticket& ticket) {
 }
 
 void Workload::ask(const Line& via, const Call& call) {
-  const Ticket ticket = ledger_.asked(blank(via, call), clock_.now() + call.timeout, call.must);
+  const Ticket ticket = ledger_.asked(blank(via, call), via->now() + call.timeout, call.must);
   const Target& target = targets_[call.entity];
   const std::string payload = ticket.bytes();
   via->ask({target.type, target.id, kMethod, payload}, call.timeout,
@@ -188,8 +196,8 @@ void Workload::ended(const Line& via, const Ticket& ticket, ReplyView reply, int
   if (now_and_then(breaks_.ask_forgotten)) return;
   const bool unknown = reply.error == Errc::timeout || reply.error == Errc::unknown_outcome;
   if (unknown && breaks_.outcome_denied) reply.error = Errc::expired;
-  ledger_.ended(clock_.now(), ticket, reply);
-  if (now_and_then(breaks_.reply_repeated)) ledger_.ended(clock_.now(), ticket, reply);
+  ledger_.ended(via->now(), ticket, reply);
+  if (now_and_then(breaks_.reply_repeated)) ledger_.ended(via->now(), ticket, reply);
   if (idle() || !via->calling || via->caller() == kNoNode || depth >= kChainMax ||
       !random_.chance(0.2))
     return;

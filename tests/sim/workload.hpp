@@ -11,7 +11,6 @@
 #include "base/random.hpp"
 #include "shardbus/entity.hpp"
 #include "sim/breaks.hpp"
-#include "sim/events.hpp"
 #include "sim/ledger.hpp"
 #include "sim/process.hpp"
 
@@ -21,12 +20,13 @@ struct WorkloadConfig {
   std::uint32_t entities = 0;  // 0: nobody calls
   Duration pace{};             // mean time between two bursts of one node
   bool patient = false;        // asks wait for as long as any fault could take
+  bool threaded = false;       // handlers run in a pool, and take their time
 };
 
 class Workload {
  public:
   Workload(const WorkloadConfig& config, std::vector<HostedType> types, std::uint64_t seed,
-           const Events& clock, Ledger& ledger, const Breaks& breaks);
+           Ledger& ledger, const Breaks& breaks);
 
   // The types that `process` hosts.
   [[nodiscard]] std::vector<EntityType> types_for(Process& process);
@@ -35,6 +35,9 @@ class Workload {
   // Within a pass: one ask to every entity, which nothing may keep from its answer.
   void ask_all(Process& process);
   [[nodiscard]] Duration pause();
+  [[nodiscard]] bool threaded() const { return config_.threaded; }
+  // Mostly short; where a message may be lost, now and then longer than a move waits for it.
+  [[nodiscard]] Duration handler_length();
   // From now on only ask_all() sends.
   void quiet() { quiet_ = true; }
   [[nodiscard]] bool idle() const { return quiet_ || config_.entities == 0; }
@@ -72,7 +75,6 @@ class Workload {
   std::vector<HostedType> types_;
   std::vector<Target> targets_;
   Random random_;
-  const Events& clock_;
   Ledger& ledger_;
   Breaks breaks_;
   bool quiet_ = false;

@@ -25,8 +25,7 @@ World::World(WorldConfig config)
       wires_(events_, random_, network_, *this),
       checker_(config_.overlap_allowed),
       ledger_(ledger_config()),
-      workload_(config_.workload, config_.types, config_.seed + 1, events_, ledger_,
-                config_.breaks),
+      workload_(config_.workload, config_.types, config_.seed + 1, ledger_, config_.breaks),
       nodes_(static_cast<std::size_t>(config_.machines)),
       trace_hash_(fnv1a64("")) {
   for (int i = 0; i < config_.machines; ++i) {
@@ -79,7 +78,10 @@ void World::start(int machine, bool bootstrap) {
   node.paused = false;
   node.wake_at = kNever;
   if (bootstrap) ledger_.forget_rights();
-  begin_life(node, bootstrap);
+  std::uint64_t incarnation = node.clock.wall_us(now());
+  while (lives_.contains(node_key(node.name, incarnation))) ++incarnation;  // as good as never
+  node.incarnations = {};
+  begin_life(node, incarnation, bootstrap);
   trace(node, bootstrap ? "start bootstrap" : "start");
   run(node, Side::data, [&] {
     for (EntityType& type : workload_.types_for(*node.process)) (void)node.data().host(type);
@@ -93,7 +95,7 @@ void World::crash(int machine) {
 
 void World::pause(int machine) {
   Node& node = this->node(machine);
-  if (!node.awake()) return;
+  if (!node.running() || node.paused) return;
   trace(node, "pause");
   node.paused = true;
   checker_.gone(now(), node);
@@ -104,16 +106,40 @@ void World::resume(int machine) {
   if (!node.running() || !node.paused) return;
   trace(node, "resume");
   node.paused = false;
-  ledger_.awake(now(), node.info.key);
-  // Its own pause is what it notices first, before its entities do anything.
-  node.control().on_tick(now());
-  while (!pump(node)) renew(node);
-  act(node, Side::control, [&] { node.control().on_tick(now()); });
-  while (node.awake() && !node.inbox.empty()) {
-    const auto next = std::move(node.inbox.front());
-    node.inbox.pop_front();
-    next();
-  }
+  if (!node.busy) wake_up(node);
+}
+
+void World::slow(int machine, Duration lag) {
+  Node& node = this->node(machine);
+  if (node.lag == lag) return;
+  trace(node, "slow by " + to_text(lag));
+  node.lag = lag;
+}
+
+void World::slow_control(int machine, Duration lag) {
+  Node& node = this->node(machine);
+  if (node.control_lag == lag) return;
+  trace(node, "control loop late by " + to_text(lag));
+  const bool was_held = held(node);
+  if (node.control_lag == Duration{}) node.judged = here(node);
+  node.control_lag = lag;
+  if (lag > Duration{} || !node.awake()) return;
+  if (was_held) ledger_.awake(here(node), node.info.key);
+  look(node);
+}
+
+void World::drift(int machine, std::int64_t ppm) {
+  Node& node = this->node(machine);
+  trace(node, "clock gains " + std::to_string(ppm) + " ppm");
+  node.clock.drift(now(), ppm);
+  node.wake_at = kNever;
+  act(node, Side::data, [] {});
+}
+
+void World::jump_clock(int machine, Duration by) {
+  Node& node = this->node(machine);
+  trace(node, "wall clock jumps by " + to_text(by));
+  node.clock.jump(by);
 }
 
 void World::leave(int machine) {
@@ -131,21 +157,23 @@ void World::leave(int machine) {
   }
   trace(node, "leave");
   node.exit = Exit::leaving;
-  act(node, Side::control, [&] { node.control().leave(now()); });
+  act(node, Side::control, [&node, this] { node.control().leave(here(node)); });
 }
 
 void World::down(int at, int machine) {
   Node& node = this->node(at);
   if (!node.awake()) return;
   trace(node, "down " + this->node(machine).name);
-  act(node, Side::control, [&] { node.control().down(now(), this->node(machine).name); });
+  act(node, Side::control,
+      [&node, machine, this] { node.control().down(here(node), this->node(machine).name); });
 }
 
 void World::refuse(int at, int machine) {
   Node& node = this->node(at);
   const NodeKey key = this->node(machine).info.key;
   trace(node, "refused by " + to_text(key));
-  act(node, Side::control, [&node, key, this] { node.control().on_proof_of_death(now(), key); });
+  act(node, Side::control,
+      [&node, key, this] { node.control().on_proof_of_death(here(node), key); });
 }
 
 void World::host(int machine, std::vector<HostedType> types) {
@@ -154,7 +182,8 @@ void World::host(int machine, std::vector<HostedType> types) {
   node.hosts_since = now();
   if (!node.running()) return;
   trace(node, "hosts " + std::to_string(node.hosts.size()));
-  act(node, Side::control, [&node, this] { node.control().on_hosted_types(now(), node.hosts); });
+  act(node, Side::control,
+      [&node, this] { node.control().on_hosted_types(here(node), node.hosts); });
 }
 
 void World::block(int from, int to) {
@@ -179,8 +208,18 @@ void World::release(int from, int to) {
   wires_.on_released(from, to);
 }
 
+void World::set_weather(int from, int to, const LinkWeather& weather) {
+  trace(node(from), "weather to " + node(to).name + " changes");
+  network_.set_weather(from, to, weather);
+}
+
 void World::heal() {
   wires_.ungarble();
+  network_.clear_weather();
+  for (Node& node : nodes_) {
+    slow(node.machine, {});
+    slow_control(node.machine, {});
+  }
   const auto blocks = network_.blocks();
   for (const auto& [from, to] : blocks) unblock(from, to);
   for (int from = 0; from < machines(); ++from) {
@@ -198,6 +237,13 @@ bool World::anybody_in_cluster() const {
   return std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
     return node.running() && node.control().status().in_cluster;
   });
+}
+
+int World::decider() const {
+  for (const Node& node : nodes_) {
+    if (node.running() && node.control().authority() != Authority::none) return node.machine;
+  }
+  return -1;
 }
 
 bool World::can_spare(int machine) const {
@@ -291,6 +337,18 @@ std::string World::readable(const std::string& text) const {
     }
   }
   return out;
+}
+
+Marks World::marks() const {
+  Marks all = marks_;
+  for (const Node& node : nodes_) {
+    if (node.running()) all.add(node.process->marks());
+  }
+  return all;
+}
+
+void World::hash(std::string_view bytes) {
+  if (config_.hash_trace) trace_hash_ = fnv1a64(bytes, trace_hash_);
 }
 
 void World::fail(const std::string& what) {

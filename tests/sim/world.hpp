@@ -40,6 +40,10 @@ class World : private WireEvents {
   void crash(int machine);
   void pause(int machine);
   void resume(int machine);
+  void slow(int machine, Duration lag);          // each pass comes late by up to `lag`; 0: no more
+  void slow_control(int machine, Duration lag);  // the control loop alone
+  void drift(int machine, std::int64_t ppm);
+  void jump_clock(int machine, Duration by);
   void leave(int machine);
   void down(int at, int machine);    // an operator at `at` declares the member of `machine` dead
   void refuse(int at, int machine);  // `at` finds the port of the last life of `machine` closed
@@ -48,7 +52,8 @@ class World : private WireEvents {
   void unblock(int from, int to);
   void clog(int from, int to);
   void release(int from, int to);
-  void heal();  // all blocks and clogs, and no frame is garbled any more
+  void set_weather(int from, int to, const LinkWeather& weather);
+  void heal();  // links and clocks work again, and nobody is slow any more
   void reset_link(int a, int b) { wires_.reset(a, b); }
   void garble(int from, int to, Garble how) { wires_.garble(from, to, how); }
   // Of lives that begin from now on.
@@ -63,12 +68,14 @@ class World : private WireEvents {
   bool run_for(Duration time) { return run_until(now() + time); }
 
   [[nodiscard]] Time now() const { return events_.now(); }
+  [[nodiscard]] Time here(const Node& node) const { return node.clock.local(now()); }
   [[nodiscard]] Node& node(int machine) { return nodes_[static_cast<std::size_t>(machine)]; }
   [[nodiscard]] const Node& node(int machine) const {
     return nodes_[static_cast<std::size_t>(machine)];
   }
   [[nodiscard]] int machines() const { return static_cast<int>(nodes_.size()); }
   [[nodiscard]] bool anybody_in_cluster() const;
+  [[nodiscard]] int decider() const;  // a machine that may decide now; -1: none
   // Where nothing may be lost: somebody else stays who can take over all that `machine` has.
   [[nodiscard]] bool can_spare(int machine) const;
   // Why the cluster is not in a settled state; empty if it is: all machines run and are up in one
@@ -82,6 +89,7 @@ class World : private WireEvents {
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
   [[nodiscard]] std::uint64_t events() const { return events_.count(); }
   [[nodiscard]] std::uint64_t trace_hash() const { return trace_hash_; }
+  [[nodiscard]] Marks marks() const;  // of all processes that ever ran
   [[nodiscard]] std::string state_text() const;
   [[nodiscard]] std::string readable(const std::string& text) const;
 
@@ -93,10 +101,16 @@ class World : private WireEvents {
   };
 
   // --- world_process.cpp: what one process does, as NodeCore and ControlLoop do it ---
-  void begin_life(Node& node, bool bootstrap);
+  void begin_life(Node& node, std::uint64_t incarnation, bool bootstrap);
+  ProcessOptions process_options(Node& node);
   void renew(Node& node);
   void stop(Node& node, const char* why);
   void act(Node& node, Side side, const std::function<void()>& what);
+  void wake_up(Node& node);
+  void stall(Node& node);
+  void look_later(Node& node);
+  void look(Node& node);
+  [[nodiscard]] bool held(const Node& node) const;
   void run(Node& node, Side side, const std::function<void()>& what);
   bool pump(Node& node);
   bool hand_over(Node& node);
@@ -128,6 +142,7 @@ class World : private WireEvents {
   void call_later(int machine);
   void fail(const std::string& what);
   void trace(const Node& node, const std::string& line);
+  void hash(std::string_view bytes);
   void trace_frame(const Node& node, const std::string& from, const std::string& frame);
   [[nodiscard]] int machine_of(NodeKey key) const { return lives_.at(key).machine; }
 
@@ -145,6 +160,7 @@ class World : private WireEvents {
   std::uint64_t checks_ = 0;
   std::optional<std::string> broken_;
   std::uint64_t trace_hash_;
+  Marks marks_;  // of processes that ended
 };
 
 }  // namespace shardbus::sim

@@ -37,10 +37,10 @@ std::optional<ControlMessage> decoded(const std::string& bytes) {
 void World::carry_out(Node& node, control::ControlOutput& output) {
   if (config_.hash_trace || config_.trace) {
     const std::string text = to_text(output);
-    trace_hash_ = fnv1a64(text, trace_hash_);
+    hash(text);
     if (!std::holds_alternative<control::PublishDigest>(output)) trace(node, text);
   }
-  const auto pass = [&](auto&& what) { node.process->pass(now(), what); };
+  const auto pass = [&](auto&& what) { node.process->pass(here(node), what); };
   std::visit(Overloaded{[&](control::ConnectNode& o) { connect(node, o.node); },
                         [&](control::DisconnectNode& o) { disconnect(node, o); },
                         [&](control::TellRegion& o) { tell_region(node, o.message); },
@@ -65,7 +65,7 @@ void World::carry_out(Node& node, control::ControlOutput& output) {
 }
 
 void World::tell_region(Node& node, const ControlMessage& command) {
-  node.process->pass(now(),
+  node.process->pass(here(node),
                      [&] { node.data().dispatch().on_region_command(node.info.key, command); });
   if (config_.breaks.command_forged) forge(node, command);
 }
@@ -84,12 +84,12 @@ void World::forge(const Node& node, const ControlMessage& command) {
 void World::connect(Node& node, const NodeInfo& to) {
   // Until the subscription stands, publications are missed.
   node.connected[to.key] = now() + network_.delay() * 2;
-  node.process->pass(now(), [&] { node.data().connect(to); });
+  node.process->pass(here(node), [&] { node.data().connect(to); });
 }
 
 void World::disconnect(Node& node, const control::DisconnectNode& output) {
   node.connected.erase(output.node);
-  node.process->pass(now(), [&] {
+  node.process->pass(here(node), [&] {
     switch (output.how) {
       case control::Parting::stranger:
         return node.data().let_go(output.node);
@@ -114,12 +114,13 @@ void World::deliver_gossip(int from, int to, const std::string& bytes) {
   Node& receiver = node(to);
   if (!receiver.running()) return;
   const auto message = decoded(bytes);
+  hash(bytes);
   if (!message) return fail("undecodable gossip from " + node(from).name);
   act(receiver, Side::control, [&receiver, message, this] {
     if (const auto* digest = std::get_if<Digest>(&*message)) {
-      receiver.control().on_digest(now(), *digest);
+      receiver.control().on_digest(here(receiver), *digest);
     } else if (const auto* delta = std::get_if<TableDelta>(&*message)) {
-      receiver.control().on_delta(now(), delta->to.claimant, *delta);
+      receiver.control().on_delta(here(receiver), delta->to.claimant, *delta);
     }
   });
 }
@@ -128,13 +129,15 @@ void World::deliver_gossip(int from, int to, const std::string& bytes) {
 void World::probe(Node& at, NodeKey dead) {
   if (!at.connected.contains(dead)) return;
   const int machine = machine_of(dead);
-  events_.after(network_.delay() * 2, [this, here = at.machine, starts = at.starts, dead, machine] {
-    Node& observer = node(here);
-    const bool refused = !node(machine).running() && !network_.apart(here, machine);
-    if (!observer.running() || observer.starts != starts || !refused) return;
-    act(observer, Side::control,
-        [&observer, dead, this] { observer.control().on_proof_of_death(now(), dead); });
-  });
+  events_.after(
+      network_.delay() * 2, [this, observing = at.machine, starts = at.starts, dead, machine] {
+        Node& observer = node(observing);
+        const bool refused = !node(machine).running() && !network_.apart(observing, machine);
+        if (!observer.running() || observer.starts != starts || !refused) return;
+        act(observer, Side::control, [&observer, dead, this] {
+          observer.control().on_proof_of_death(here(observer), dead);
+        });
+      });
 }
 
 // Somebody who answers WHO: any other machine that is in a cluster.
@@ -155,7 +158,7 @@ void World::look_for_seeds(int machine, std::uint64_t starts) {
     Node& joiner = this->node(machine);
     if (!joiner.running() || joiner.starts != starts) return;
     act(joiner, Side::control, [&joiner, info, cluster_id, this] {
-      joiner.control().on_seed(now(), info, "sim", cluster_id);
+      joiner.control().on_seed(here(joiner), info, "sim", cluster_id);
     });
   });
 }
@@ -181,6 +184,7 @@ void World::on_disconnected(int machine, NodeKey peer) {
 void World::on_link_frame(int machine, NodeKey peer, std::string frame) {
   Node& node = this->node(machine);
   if (config_.trace) trace_frame(node, "back from " + to_text(peer), frame);
+  hash(frame);
   act(node, Side::data,
       [&node, peer, bytes = std::move(frame)] { node.data().links().on_frame(peer, bytes); });
 }
@@ -188,6 +192,7 @@ void World::on_link_frame(int machine, NodeKey peer, std::string frame) {
 void World::on_peer_frame(int machine, std::uint32_t connection, std::string frame) {
   Node& node = this->node(machine);
   if (config_.trace) trace_frame(node, "on " + std::to_string(connection), frame);
+  hash(frame);
   act(node, Side::data, [&node, connection, bytes = std::move(frame)] {
     node.data().peers().on_frame(connection, bytes);
   });

@@ -220,6 +220,8 @@ void add_workers(Samples& samples) {
   const std::vector<HostedType> types{{"cart", 256}, {"user", 64}};
   samples.add("offer", [&types](std::string& out) { wire::encode_offer(out, types); });
   samples.add("offer: nothing", [](std::string& out) { wire::encode_offer(out, {}); });
+  const std::vector<HostedType> placed{{"cart", 256, {"rendezvous", "web", true}}};
+  samples.add("offer: placement", [&placed](std::string& out) { wire::encode_offer(out, placed); });
 }
 
 }  // namespace

@@ -115,6 +115,9 @@ void add_control_samples(Samples& samples, const AllocationTable& table) {
   alone.cluster = "shop";
   alone.from = node_a();
   samples.add("digest: alone", control(alone));
+  alone.hosts = {{"cart", 256, {"weighted", "", false}}};
+  alone.traits = {"north", {"batch", "web"}, 4, "1.2.3"};
+  samples.add("digest: traits", control(alone));
   TableDelta delta{{Term{3}, a, 12}, {Term{3}, a, 13}, {}};
   delta.changes = {{kShard, 256, {b, sample_generation(7)}}, {{"user", ShardId{0}}, 64, {}}};
   samples.add("table_delta", control(delta));

@@ -3,9 +3,11 @@
 // them.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -63,11 +65,49 @@ struct Vote {
   friend bool operator==(const Vote&, const Vote&) = default;
 };
 
+// Where the shards of a type go, and when. The same on all nodes that host it.
+struct PlacementSettings {
+  std::string strategy = "least-shards";
+  std::string role = {};  // only nodes that have it; "": all
+  bool spread_zones = false;
+  bool strict = false;  // owners run it only with a majority behind them; moves it late, if at all
+  friend bool operator==(const PlacementSettings&, const PlacementSettings&) = default;
+};
+
 // An entity type that a node can run (in-process or through its workers).
 struct HostedType {
   std::string name;
   std::uint32_t shard_count = 0;
+  PlacementSettings placement = {};
   friend bool operator==(const HostedType&, const HostedType&) = default;
+};
+
+// What placement needs to know of a node. They do not change during an incarnation.
+struct NodeTraits {
+  std::string zone = {};
+  std::vector<std::string> roles = {};  // ordered
+  std::uint32_t capacity = 1;           // 1..1000, in proportion to other nodes
+  std::string version = {};             // of the software; "": older than such statements
+  friend bool operator==(const NodeTraits&, const NodeTraits&) = default;
+};
+
+inline const HostedType* find_hosted(const std::vector<HostedType>& types, std::string_view name) {
+  const auto found = std::find_if(types.begin(), types.end(),
+                                  [&](const HostedType& type) { return type.name == name; });
+  return found == types.end() ? nullptr : &*found;
+}
+
+// Every node has the role "".
+inline bool has_role(const NodeTraits& traits, std::string_view role) {
+  return role.empty() ||
+         std::find(traits.roles.begin(), traits.roles.end(), role) != traits.roles.end();
+}
+
+// That a member heard a digest of an owner of strict types, and has it in its member set.
+struct Repeat {
+  NodeKey node;
+  std::uint64_t digest = 0;
+  friend bool operator==(const Repeat&, const Repeat&) = default;
 };
 
 // Version of the allocation table: whose table it is and how often that coordinator changed it.
@@ -95,6 +135,8 @@ struct Digest {
   std::uint64_t table_hash = 0;  // 53 bits
   std::uint64_t load = 0;        // shards it owns
   bool leaving = false;          // asks to be moved off and removed
+  NodeTraits traits = {};
+  std::vector<Repeat> repeats = {};  // of the newest digests of members that host strict types
   friend bool operator==(const Digest&, const Digest&) = default;
 };
 

@@ -8,17 +8,21 @@
 #include <vector>
 
 #include "base/ids.hpp"
+#include "base/model/cluster.hpp"
 
 namespace shardbus {
 
 struct PlacementNode {
   NodeKey key;
   std::uint64_t total = 0;  // shards of all other types on this node: breaks ties
+  NodeTraits traits = {};
+  std::string name = {};  // the same after a restart, as the key is not
 };
 
 // One entity type at one instant.
 struct PlacementSnapshot {
   std::string type;
+  PlacementSettings settings;
   std::vector<PlacementNode> nodes;  // that may own shards of it, oldest first
   std::vector<NodeKey> owners;  // by shard; a moving shard counts for its next owner; 0: unowned
   std::vector<bool> fixed;      // by shard: may not be moved or placed now

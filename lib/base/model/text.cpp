@@ -129,6 +129,17 @@ std::string to_text(const MemberSet& set) {
   return out;
 }
 
+std::string to_text(const PlacementSettings& settings) {
+  return settings.strategy + (settings.role.empty() ? "" : " on role " + settings.role) +
+         (settings.spread_zones ? " spread over zones" : "") + (settings.strict ? ", strict" : "");
+}
+
+std::string to_text(const NodeTraits& traits) {
+  std::string out = "zone '" + traits.zone + "' roles [";
+  for (std::size_t i = 0; i < traits.roles.size(); ++i) out += (i > 0 ? " " : "") + traits.roles[i];
+  return out + "] capacity " + number(traits.capacity) + " version '" + traits.version + "'";
+}
+
 std::string to_text(const Digest& digest) {
   std::string out = to_text(digest.from.key) + "#" + number(digest.number) + " vote " +
                     to_text(digest.vote) + " set " + to_text(digest.set) + " table " +
@@ -138,8 +149,12 @@ std::string to_text(const Digest& digest) {
   if (!digest.dead.empty()) out += " dead " + to_text(digest.dead);
   if (!digest.hosts.empty()) {
     out += " hosts";
-    for (const HostedType& type : digest.hosts) out += " " + type.name;
+    for (const HostedType& type : digest.hosts) {
+      out += " " + type.name;
+      if (type.placement != PlacementSettings{}) out += "(" + to_text(type.placement) + ")";
+    }
   }
+  if (digest.traits != NodeTraits{}) out += " traits " + to_text(digest.traits);
   return out + (digest.leaving ? " leaving" : "");
 }
 

@@ -22,6 +22,8 @@ const char* to_text(RegionState state);
 const char* to_text(RegionAnswerKind kind);
 const char* to_text(Authority authority);
 std::string to_text(const MemberSet& set);
+std::string to_text(const PlacementSettings& settings);
+std::string to_text(const NodeTraits& traits);
 std::string to_text(const Digest& digest);
 std::string to_text(const ShardName& shard);   // "type:shard"
 std::string to_text(const TableEntry& entry);  // "owner@generation"

@@ -41,9 +41,12 @@ void Coordinator::decide(const Decide& input) {
 }
 
 void Coordinator::set_view(const View& view) {
-  if (view.peers == peers_ && view.first_homes == first_homes_) return;
+  const bool same = view.peers == peers_ && view.first_homes == first_homes_ &&
+                    view.strict_homes == strict_homes_;
+  if (same) return;
   peers_ = view.peers;
   first_homes_ = view.first_homes;
+  strict_homes_ = view.strict_homes;
   dirty_ = true;
 }
 
@@ -55,6 +58,7 @@ void Coordinator::note_report(const RegionReport& report) {
     ignored_reports_ += lets_go ? 0 : 1;
     return;
   }
+  rare_.hit_if(mode_ == Mode::active, Mark::report_late);
   dirty_ = true;
   for (const ReportedShard& line : report.shards) {
     Type* type = ensure_type(line.shard.type, line.shard_count);
@@ -78,6 +82,7 @@ void Coordinator::note_former(const RegionReport& report) {
     }
   }
   for (Shard* shard : kept) shard->former = report.node;
+  rare_.hit_if(!kept.empty(), Mark::former_still_owns);
   if (kept.empty()) erase(former_, report.node);
 }
 
@@ -92,10 +97,12 @@ void Coordinator::note_answer(Time now, const RegionAnswer& answer) {
   // A node may own the shard under a newer right than the one it was asked about.
   if (answer.kind == RegionAnswerKind::owned && op.kind != OpKind::none && op.to == answer.node) {
     fits = answer.generation >= op.generation;
+    rare_.hit_if(answer.generation > op.generation, Mark::owned_anew);
   }
   if (config_.break_answer_unchecked && answer.kind == RegionAnswerKind::owned) fits = true;
   if (!fits) {
     ++ignored_answers_;
+    rare_.hit(Mark::answer_ignored);
     return;
   }
   dirty_ = true;
@@ -108,6 +115,7 @@ void Coordinator::note_answer(Time now, const RegionAnswer& answer) {
       // Undone: whoever kept the state goes on with it under a new generation.
       const NodeKey prefer = op.prefer;
       shard->op = Op{};
+      rare_.hit(alive(prefer) ? Mark::undo_is_new_generation : Mark::frozen_without_keeper);
       if (alive(prefer)) {
         start(now, *shard, OpKind::rehome, kNoNode, prefer, kNoNode, Cause::undone).frozen =
             answer.generation;

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/marks.hpp"
 #include "base/model/allocation.hpp"
 #include "base/model/keys.hpp"
 #include "base/model/placement.hpp"
@@ -31,6 +32,7 @@ struct Config {
   std::size_t moves_percent = 10;  // ... or this share of all shards, whichever is more
   Duration cooldown = std::chrono::seconds(10);  // a moved shard is not moved for balance again
   Planner planner;
+  Planner fallback;  // gives homes where `planner` fails
   // Only for the demonstration that the simulator sees it: believe any `owned`.
   bool break_answer_unchecked = false;
 };
@@ -38,13 +40,14 @@ struct Config {
 // A node that is in the member set.
 struct Peer {
   NodeKey key;
-  std::string name;
   MemberState state = MemberState::up;
   bool reachable = true;
   bool dead = false;
   bool leaving = false;
-  bool heard = true;  // `hosts` is known
+  bool heard = true;  // `hosts` and `traits` are known
   std::vector<HostedType> hosts;
+  NodeTraits traits = {};
+  std::string name = {};
   friend bool operator==(const Peer&, const Peer&) = default;
 };
 
@@ -57,6 +60,9 @@ struct Stop {};  // at once
 struct View {
   std::vector<Peer> peers;  // oldest first; who is not in it is gone
   bool first_homes = true;  // shards that nobody ever owned may be given out
+  // Full authority over a counted set without dead members, for more than a lease after the last
+  // removal counted: whoever owned a shard of a strict type and is not in it has stopped.
+  bool strict_homes = true;
 };
 struct Tick {};  // acts on everything that was heard
 // What an operator wants. It lasts with the table, except `move` and `apply`, which are done once:
@@ -164,6 +170,7 @@ class Coordinator {
   [[nodiscard]] Duration usual_move() const;
   [[nodiscard]] std::uint64_t ignored_answers() const { return ignored_answers_; }
   [[nodiscard]] std::uint64_t ignored_reports() const { return ignored_reports_; }
+  [[nodiscard]] const Marks& marks() const { return rare_; }
 
  private:
   enum class Mode : std::uint8_t { idle, collecting, active };
@@ -228,6 +235,7 @@ class Coordinator {
   void plan_type(Time now, const std::string& name, Type& type, Loads& totals, std::size_t& budget);
   [[nodiscard]] PlacementSnapshot snapshot(Time now, const std::string& name, const Type& type,
                                            const Loads& totals, std::size_t budget) const;
+  [[nodiscard]] bool may_rehome(const std::string& type) const;
   bool waits_for_host(Time now, Type& type);
   void drop_unhosted(Time now, const std::string& name, Type& type,
                      const PlacementSnapshot& snapshot);
@@ -237,11 +245,16 @@ class Coordinator {
                   Loads& totals);
   Op& start(Time now, Shard& shard, OpKind kind, NodeKey from, NodeKey to, NodeKey prefer,
             Cause cause);
+  void apply_moves(Time now, const std::string& name, Type& type, const PlacementSnapshot& view,
+                   const std::vector<PlacementMove>& moves, Loads& totals);
+  // Why it failed; empty: it did not.
+  [[nodiscard]] std::string ask_planner(const PlacementSnapshot& view,
+                                        std::vector<PlacementMove>& moves) const;
   void start_freeze(Time now, Shard& shard, NodeKey to, Generation generation, NodeKey prefer);
   void send_due(Time now, const ShardName& name, Shard& shard, std::vector<Output>& out);
   [[nodiscard]] Generation next_generation();
   [[nodiscard]] Loads loads() const;
-  [[nodiscard]] std::vector<PlacementMove> moves_of(const PlacementSnapshot& view) const;
+  [[nodiscard]] bool fixed(const ShardName& name, const Shard& shard, const Peer* owner) const;
   [[nodiscard]] Cause cause_of(const PlacementSnapshot& view, const PlacementMove& move) const;
 
   // orders.cpp
@@ -269,6 +282,7 @@ class Coordinator {
   std::uint64_t table_number_ = 0;  // of table versions; never reset
   std::vector<Peer> peers_;
   bool first_homes_ = true;
+  bool strict_homes_ = true;
   KeySet missing_;  // members whose report of this term has not come
   Time ask_at_{};
   KeySet former_;  // owners that have not reported yet that they let go
@@ -284,6 +298,7 @@ class Coordinator {
   std::vector<Note> notes_;
   std::uint64_t ignored_answers_ = 0;
   std::uint64_t ignored_reports_ = 0;
+  Marks rare_;
 };
 
 }  // namespace shardbus::coordinator

@@ -193,7 +193,10 @@ Plan Coordinator::plan(Time now) const {
     PlacementSnapshot view = snapshot(now, name, type, totals, type.shards.size());
     if (view.nodes.empty()) continue;
     view.rebalance = plan.frozen.empty() || suspended;
-    for (const PlacementMove& move : moves_of(view)) {
+    std::vector<PlacementMove> moves;
+    const std::string failure = ask_planner(view, moves);
+    if (!failure.empty()) plan.frozen = "the placement of '" + name + "' failed: " + failure;
+    for (const PlacementMove& move : moves) {
       if (move.from == kNoNode) continue;
       const Cause cause = cause_of(view, move);
       plan.moves.push_back(PlannedMove{{name, move.shard}, move.from, move.to, cause});
@@ -201,19 +204,23 @@ Plan Coordinator::plan(Time now) const {
                      hash);
     }
   }
-  if (suspended) plan.frozen.clear();
+  if (suspended && plan.frozen == kSuspended) plan.frozen.clear();
   plan.id = std::to_string(table_.version.term.value) + "-" +
             std::to_string(table_.version.number) + "-" + std::to_string(hash & 0xffffffU);
   return plan;
 }
 
-// Levelling waits until the view is settled; giving homes never waits.
+// Levelling waits until the view is settled, and until an upgrade is over; giving homes never waits.
 std::string Coordinator::why_frozen() const {
   if (table_.orders.suspended) return kSuspended;
   for (const Peer& peer : peers_) {
     if (peer.dead) return "'" + peer.name + "' is dead and not removed yet";
     if (!peer.reachable) return "'" + peer.name + "' is unreachable";
     if (peer.state == MemberState::joining) return "'" + peer.name + "' is joining";
+    // What moves to a node that is to be restarted next would move twice.
+    if (peer.traits.version != peers_.front().traits.version) {
+      return "'" + peer.name + "' runs another version than '" + peers_.front().name + "'";
+    }
   }
   return {};
 }
@@ -228,9 +235,9 @@ bool Coordinator::draining(const Peer& peer) const {
 
 bool Coordinator::may_own(const Peer& peer, const std::string& type, std::size_t count) const {
   if (peer.state != MemberState::up || peer.dead || !peer.reachable || peer.leaving) return false;
-  return std::any_of(peer.hosts.begin(), peer.hosts.end(), [&](const HostedType& hosted) {
-    return hosted.name == type && hosted.shard_count == count;
-  });
+  const HostedType* hosted = find_hosted(peer.hosts, type);
+  return hosted != nullptr && hosted->shard_count == count &&
+         has_role(peer.traits, hosted->placement.role);
 }
 
 // Where shards of a type may go. A cordoned node is better than none.

@@ -60,7 +60,7 @@ void Coordinator::resolve_pending(Time now) {
       Shard& shard = type.shards[i];
       if (shard.op.kind != OpKind::none || (!shard.held && shard.claims.empty())) continue;
       resolve(now, ShardName{name, ShardId{i}}, shard);
-      if (missing_.empty()) shard.claims.clear();
+      if (missing_.empty() && !shard.held) shard.claims.clear();
     }
   }
 }
@@ -125,6 +125,7 @@ void Coordinator::resolve(Time now, const ShardName& name, Shard& shard) {
   }
   // Its owner reported, and not this shard: nobody who was heard has it.
   if (!reported) {
+    rare_.hit(Mark::owner_let_go);
     set_entry(name, shard, TableEntry{kNoNode, shard.entry.generation}, Cause::lost);
     shard.held = somebody_is_missing();
   }
@@ -151,6 +152,7 @@ bool Coordinator::waits_for_partner(const Shard& shard, const Claim& top, NodeKe
 bool Coordinator::resolve_open_claim(Time now, const ShardName& name, Shard& shard,
                                      const Claim& top, NodeKey keeper) {
   if (waits_for_partner(shard, top, keeper)) {
+    rare_.hit(Mark::partner_unheard);
     shard.held = true;
     return true;
   }
@@ -167,10 +169,13 @@ bool Coordinator::resolve_open_claim(Time now, const ShardName& name, Shard& sha
       const bool next_alive = alive(top.other);
       if (unheard(top.other)) {
         // It gave the shard away to a node that cannot be asked now.
+        rare_.hit(Mark::given_to_unheard);
         set_entry(name, shard, TableEntry{top.other, top.generation}, Cause::reported);
         shard.held = true;
       } else if (next_alive) {
         start_freeze(now, shard, top.other, top.generation, keeper);
+      } else if (!may_rehome(name.type)) {
+        shard.held = true;  // its next owner may have got it, and still run it
       } else if (keeper != kNoNode) {
         start(now, shard, OpKind::rehome, kNoNode, keeper, kNoNode, Cause::undone);
       } else {
@@ -179,6 +184,7 @@ bool Coordinator::resolve_open_claim(Time now, const ShardName& name, Shard& sha
       return true;
     }
     case RegionState::frozen:
+      rare_.hit(Mark::reported_frozen);
       if (keeper != kNoNode) {
         start(now, shard, OpKind::rehome, kNoNode, keeper, kNoNode, Cause::undone).frozen =
             top.generation;

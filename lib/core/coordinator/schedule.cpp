@@ -1,6 +1,7 @@
 // What an active coordinator does next: repairs ops whose partners are gone, gives every shard a
 // home, levels the load, and repeats commands until they are answered.
 #include <algorithm>
+#include <utility>
 
 #include "core/coordinator/coordinator.hpp"
 
@@ -46,6 +47,7 @@ void Coordinator::repair(Time now, const ShardName& name, Shard& shard) {
       return;
     case OpKind::rehome:
       if (alive(op.to)) return;
+      rare_.hit(Mark::rehome_target_died);
       shard.op = Op{};
       set_entry(name, shard, TableEntry{kNoNode, op.generation}, Cause::lost);
       return;
@@ -53,6 +55,8 @@ void Coordinator::repair(Time now, const ShardName& name, Shard& shard) {
     case OpKind::freeze: {
       const NodeKey keeper = op.kind == OpKind::handoff ? op.from : op.prefer;
       if (!alive(op.to)) {
+        if (!may_rehome(name.type)) return;  // it may have got the shard, and still run it
+        rare_.hit(Mark::handoff_target_died);
         shard.op = Op{};
         if (alive(keeper)) {
           start(now, shard, OpKind::rehome, kNoNode, keeper, kNoNode, Cause::undone);
@@ -61,6 +65,7 @@ void Coordinator::repair(Time now, const ShardName& name, Shard& shard) {
         }
       } else if (op.kind == OpKind::handoff &&
                  (!alive(op.from) || now >= op.started + config_.handoff_timeout)) {
+        rare_.hit(alive(op.from) ? Mark::handoff_timed_out : Mark::handoff_source_died);
         start_freeze(now, shard, op.to, op.generation, op.from);
       }
       return;
@@ -102,25 +107,19 @@ PlacementSnapshot Coordinator::snapshot(Time now, const std::string& name, const
   view.move_limit = budget;
   view.rebalance = why_frozen().empty();
   const std::vector<const Peer*> homes = homes_for(name, type.shards.size());
+  // All say the same, but for a moment when two begin to host it at once.
+  if (!homes.empty()) view.settings = find_hosted(homes.front()->hosts, name)->placement;
   for (const Peer* peer : homes) {
     const auto total = totals.find(peer->key);
-    view.nodes.push_back(PlacementNode{peer->key, total == totals.end() ? 0 : total->second});
+    view.nodes.push_back(PlacementNode{peer->key, total == totals.end() ? 0 : total->second,
+                                       peer->traits, peer->name});
   }
   for (std::uint32_t i = 0; i < type.shards.size(); ++i) {
     const Shard& shard = type.shards[i];
-    const bool busy = shard.op.kind != OpKind::none;
-    const NodeKey target = busy ? shard.op.to : shard.entry.owner;
+    const NodeKey target = shard.op.kind != OpKind::none ? shard.op.to : shard.entry.owner;
     view.owners.push_back(alive(target) ? target : kNoNode);
-    const Peer* owner = find(target);
-    const bool unclear = owner != nullptr && !owner->dead && !(owner->reachable && owner->heard);
     view.pins.push_back(pin_of(ShardName{name, ShardId{i}}));
-    // What a cordoned node has, it keeps.
-    const bool keeps = owner != nullptr && cordoned(*owner) && !draining(*owner) &&
-                       !owner->leaving && may_own(*owner, name, type.shards.size()) &&
-                       (view.pins.back() == kNoNode || view.pins.back() == owner->key);
-    const bool waits = !first_homes_ && !shard.entry.generation.known();
-    view.fixed.push_back(busy || shard.held || unclear || keeps || waits || shard.wanted ||
-                         alive(shard.former));
+    view.fixed.push_back(fixed(ShardName{name, ShardId{i}}, shard, find(target)));
     view.resting.push_back(now < shard.rests_until);
   }
   // The totals count this type too; what is left are the others.
@@ -129,6 +128,34 @@ PlacementSnapshot Coordinator::snapshot(Time now, const std::string& name, const
     node.total -= std::min(node.total, static_cast<std::uint64_t>(own));
   }
   return view;
+}
+
+// Of a strict type a member that has not reported may own any shard, whatever the table says. What
+// nobody that was heard hosts may be strict.
+bool Coordinator::may_rehome(const std::string& type) const {
+  bool known = false;
+  bool strict = false;
+  for (const Peer& peer : peers_) {
+    for (const HostedType& hosted : peer.hosts) {
+      if (hosted.name != type) continue;
+      known = true;
+      strict = strict || hosted.placement.strict;
+    }
+  }
+  return (known && !strict) || (strict_homes_ && missing_.empty());
+}
+
+// Whether nothing is to be done with a shard now. `owner`: the one it has, or gets.
+bool Coordinator::fixed(const ShardName& name, const Shard& shard, const Peer* owner) const {
+  const bool busy = shard.op.kind != OpKind::none || shard.held || shard.wanted;
+  if (busy || alive(shard.former)) return true;
+  if (!first_homes_ && !shard.entry.generation.known()) return true;
+  if (owner == nullptr || owner->dead) return !may_rehome(name.type);
+  if (!owner->reachable || !owner->heard) return true;
+  // What a cordoned node has, it keeps.
+  const NodeKey pin = pin_of(name);
+  return cordoned(*owner) && !draining(*owner) && (pin == kNoNode || pin == owner->key) &&
+         may_own(*owner, name.type, types_.at(name.type).shards.size());
 }
 
 bool Coordinator::waits_for_host(Time now, Type& type) {
@@ -146,6 +173,7 @@ void Coordinator::drop_unhosted(Time now, const std::string& name, Type& type,
   const bool all_heard = std::all_of(peers_.begin(), peers_.end(),
                                      [](const Peer& peer) { return peer.dead || peer.heard; });
   if (!all_heard) return;
+  rare_.hit(Mark::unhosted);
   for (std::uint32_t i = 0; i < type.shards.size(); ++i) {
     Shard& shard = type.shards[i];
     if (snapshot.fixed[i] || shard.entry.owner == kNoNode) continue;
@@ -177,10 +205,6 @@ void Coordinator::ask_former(Time now, std::vector<Output>& out) {
   deadline_ = std::min(deadline_, ask_former_at_);
 }
 
-std::vector<PlacementMove> Coordinator::moves_of(const PlacementSnapshot& view) const {
-  return config_.planner(view);
-}
-
 Cause Coordinator::cause_of(const PlacementSnapshot& view, const PlacementMove& move) const {
   const Peer* owner = find(move.from);
   if (view.pins[move.shard.value] == move.to) return Cause::pinned;
@@ -190,11 +214,50 @@ Cause Coordinator::cause_of(const PlacementSnapshot& view, const PlacementMove& 
   return stays ? Cause::balance : Cause::leaving;
 }
 
-// The strategy is not trusted: a move that does not fit the present state is left out.
+// The strategy is not trusted: a move that does not fit the present state is left out, and what it
+// leaves without a home gets one all the same.
 void Coordinator::apply_plan(Time now, const std::string& name, Type& type,
                              const PlacementSnapshot& view, Loads& totals) {
+  std::vector<PlacementMove> planned;
+  const std::string failure = ask_planner(view, planned);
+  const bool planned_well = failure.empty();
+  if (!planned_well) {
+    notes_.push_back(Note{"coordinator.planner_failed", view.type + ": " + failure});
+  }
+  apply_moves(now, name, type, view, planned, totals);
+  PlacementSnapshot rest = view;
+  std::size_t homeless = 0;
+  for (std::size_t i = 0; i < type.shards.size(); ++i) {
+    rest.fixed[i] = view.fixed[i] || type.shards[i].op.kind != OpKind::none;
+    homeless += !rest.fixed[i] && view.owners[i] == kNoNode ? 1 : 0;
+  }
+  if ((planned_well && homeless == 0) || !config_.fallback) return;
+  if (homeless > 0) {
+    notes_.push_back(Note{"coordinator.planner_failed",
+                          name + ": no home for " + std::to_string(homeless) + " shards"});
+  }
+  rest.rebalance = false;
+  rest.move_limit = planned_well ? 0 : view.move_limit;
+  apply_moves(now, name, type, rest, config_.fallback(rest), totals);
+}
+
+std::string Coordinator::ask_planner(const PlacementSnapshot& view,
+                                     std::vector<PlacementMove>& moves) const {
+  try {
+    moves = config_.planner(view);
+    return {};
+  } catch (const std::exception& error) {
+    return *error.what() == '\0' ? "it threw" : error.what();
+  } catch (...) {
+    return "it threw no std::exception";
+  }
+}
+
+void Coordinator::apply_moves(Time now, const std::string& name, Type& type,
+                              const PlacementSnapshot& view,
+                              const std::vector<PlacementMove>& planned, Loads& totals) {
   std::size_t moves = 0;
-  for (const PlacementMove& move : moves_of(view)) {
+  for (const PlacementMove& move : planned) {
     const std::uint32_t i = move.shard.value;
     const bool known = i < type.shards.size() && !view.fixed[i] && move.to != move.from &&
                        view.owners[i] == move.from && type.shards[i].op.kind == OpKind::none &&

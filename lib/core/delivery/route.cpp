@@ -23,12 +23,17 @@ Route::Step Route::on_entry(const TableEntry& entry) {
   if (entry.owner == kNoNode) return {};
   if (fence_id_ == 0 && direct_ && entry.owner == via_)
     return {.release = true, .send_fence = false};
+  rare_.hit_if(fence_id_ != 0, Mark::route_fenced_again);
   return open_fence();
 }
 
 Route::Step Route::on_fence_ok(std::uint64_t id, NodeKey node, Generation generation, bool there) {
-  if (fence_id_ == 0 || id != fence_id_) return {};
+  if (fence_id_ == 0 || id != fence_id_) {
+    rare_.hit(Mark::fence_answer_other);
+    return {};
+  }
   if (generation < entry_.generation) {
+    rare_.hit(Mark::fence_answer_older);
     // The fence came out at a node that this sender's knowledge has overtaken: what was sent before
     // is there, so the next fence starts there.
     if (via_ == node || !there) return {};  // asked again when the fence is overdue
@@ -38,7 +43,10 @@ Route::Step Route::on_fence_ok(std::uint64_t id, NodeKey node, Generation genera
   }
   // The answer names an owner that is known to be dead: the fence is through, and there is no
   // owner.
-  if (generation == entry_.generation && entry_.owner == kNoNode) return go_direct();
+  if (generation == entry_.generation && entry_.owner == kNoNode) {
+    rare_.hit(Mark::fence_owner_dead);
+    return go_direct();
+  }
   entry_ = {node, generation};
   if (!there) return go_direct();
   fence_id_ = 0;
@@ -50,6 +58,7 @@ Route::Step Route::on_fence_ok(std::uint64_t id, NodeKey node, Generation genera
 
 Route::Step Route::on_path_lost(std::uint64_t id) {
   if (fence_id_ == 0 || id != fence_id_) return {};
+  rare_.hit(Mark::fence_path_lost);
   return go_direct();
 }
 
@@ -57,6 +66,7 @@ Route::Step Route::on_dead(NodeKey node) {
   if (node == kNoNode) return {};
   if (entry_.owner == node) entry_.owner = kNoNode;
   if (via_ != node) return {};
+  rare_.hit_if(fence_id_ != 0, Mark::fence_via_died);
   return go_direct();
 }
 
@@ -71,8 +81,10 @@ Route::Step Route::on_way_open(NodeKey node) {
   return used_ ? open_fence() : go_direct();
 }
 
-Route::Step Route::on_link_reset(NodeKey node) const {
-  return {.release = false, .send_fence = fence_id_ != 0 && via_ == node};
+Route::Step Route::on_link_reset(NodeKey node) {
+  const bool open = fence_id_ != 0 && via_ == node;
+  rare_.hit_if(open, Mark::fence_repeated);
+  return {.release = false, .send_fence = open};
 }
 
 }  // namespace shardbus::core

@@ -11,6 +11,7 @@
 #include <cstdint>
 
 #include "base/ids.hpp"
+#include "base/marks.hpp"
 #include "base/model/allocation.hpp"
 #include "base/time.hpp"
 
@@ -57,9 +58,10 @@ class Route {
   // What was sent to `node` is lost, but the node may come back: the way is open again from there.
   Step on_way_lost(NodeKey node);
   // The session to a node was replaced, or the fence is overdue: the same fence again (rule 18).
-  [[nodiscard]] Step on_link_reset(NodeKey node) const;
+  [[nodiscard]] Step on_link_reset(NodeKey node);
   // `node` can be reached now: an owner that was served through another node is served directly.
   Step on_way_open(NodeKey node);
+  [[nodiscard]] const Marks& marks() const { return rare_; }
 
  private:
   // Whoever had the shard gave it up, and nobody has it yet.
@@ -75,6 +77,7 @@ class Route {
   std::uint64_t fences_ = 0;
   bool used_ = false;   // something was sent along `via_`
   bool direct_ = true;  // `via_` was chosen as the owner
+  Marks rare_;
 };
 
 }  // namespace shardbus::core

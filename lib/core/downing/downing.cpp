@@ -63,7 +63,10 @@ Time Downing::end_of(const Outcast& outcast, Duration stable_after) const {
 
 bool Downing::goes_now(Time now, Duration stable_after, std::string& reason) {
   const Duration earlier = std::min(config_.loser_goes_first, stable_after);
-  if (judgement_.verdict == Verdict::goes && due(now, stable_since_ + stable_after - earlier)) {
+  // Nobody is gone, so it is for a bad link between two (down-all).
+  const bool for_link = picture_.gone.empty() && !picture_.outcasts.empty();
+  const Time since = for_link ? std::max(stable_since_, outcasts_since_) : stable_since_;
+  if (judgement_.verdict == Verdict::goes && due(now, since + stable_after - earlier)) {
     reason = judgement_.reason;
     return true;
   }

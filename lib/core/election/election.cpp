@@ -58,7 +58,10 @@ void Election::note_support(const DigestSeen& digest, Peer& peer) {
   const auto sent = std::lower_bound(
       sent_.begin(), sent_.end(), digest.vote.digest,
       [](const auto& entry, std::uint64_t number) { return entry.first < number; });
-  if (sent == sent_.end() || sent->first != digest.vote.digest) return;
+  if (sent == sent_.end() || sent->first != digest.vote.digest) {
+    rare_.hit_if(digest.vote.digest != 0, Mark::repeat_too_late);
+    return;
+  }
   peer.supports_until = sent->second + config_.lease;
 }
 
@@ -66,21 +69,29 @@ void Election::consider(Time now, const DigestSeen& digest, std::vector<Output>&
   if (!takes_part(view_.set, config_.self)) return;
   if (digest.stamp < view_.set.stamp) {
     ++refused_;
+    rare_.hit(Mark::older_set_shown);
     out.emplace_back(AnswerWithMine{digest.from});
     return;
   }
   // Without a quorum the own claim is worth nothing: give way to a later one.
   if (claiming() && authority_ == Authority::none && digest.vote.term > vote_.term) {
+    rare_.hit(Mark::claim_gives_way);
     resign(now, out);
   }
   if (!may_repeat(now, digest)) {
     ++refused_;
+    note_refusal(digest.vote);
     return;
   }
   const bool news = vote_.term != digest.vote.term || vote_.claimant != digest.from;
   vote_ = Vote{digest.vote.term, digest.from, digest.number};
   promise_until_ = now + config_.lease;
   if (news) out.emplace_back(Repeated{vote_});
+}
+
+void Election::note_refusal(const Vote& vote) {
+  if (vote.term < vote_.term) return rare_.hit(Mark::lower_term_refused);
+  rare_.hit(vote.term == vote_.term ? Mark::second_claimant_refused : Mark::promise_kept);
 }
 
 bool Election::may_repeat(Time now, const DigestSeen& digest) const {
@@ -172,8 +183,14 @@ void Election::settle(Time now, std::vector<Output>& out) {
     const Authority before = authority_;
     set_authority(measure(now), out);
     if (authority_ != Authority::none) {
-      if (contested()) claim(out);
+      const bool alone = view_.set.members.size() == 1;
+      rare_.hit_if(alone && before == Authority::full, Mark::lone_claim_kept);
+      if (contested()) {
+        rare_.hit(Mark::claims_above);
+        claim(out);
+      }
     } else if (before != Authority::none) {
+      rare_.hit(Mark::quorum_lost);
       without_quorum_since_ = now;
     } else if (now >= without_quorum_since_ + config_.lease) {
       resign(now, out);

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/marks.hpp"
 #include "base/model/quorum.hpp"
 #include "base/random.hpp"
 #include "base/time.hpp"
@@ -94,6 +95,7 @@ class Election {
   [[nodiscard]] std::uint64_t ignored() const { return ignored_; }
   // Claims that this node did not repeat.
   [[nodiscard]] std::uint64_t refused() const { return refused_; }
+  [[nodiscard]] const Marks& marks() const { return rare_; }
 
  private:
   struct Peer {
@@ -108,6 +110,7 @@ class Election {
   void note_support(const DigestSeen& digest, Peer& peer);
   void consider(Time now, const DigestSeen& digest, std::vector<Output>& out);
   [[nodiscard]] bool may_repeat(Time now, const DigestSeen& digest) const;
+  void note_refusal(const Vote& vote);
   [[nodiscard]] bool released(NodeKey claimant, Term term) const;
   [[nodiscard]] bool promise_over(Time now) const;
   [[nodiscard]] bool promised_elsewhere(Time now, const Peer& peer) const;
@@ -140,6 +143,7 @@ class Election {
   Time back_off_until_{};
   std::uint64_t ignored_ = 0;
   std::uint64_t refused_ = 0;
+  Marks rare_;
 };
 
 }  // namespace shardbus::election

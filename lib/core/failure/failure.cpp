@@ -112,6 +112,7 @@ void Detector::check_own_pause(Time now, std::vector<Output>& out) {
   stepped_ = true;
   last_step_ = now;
   if (late < config_.hiccup) return;
+  rare_.hit(late >= config_.pause_limit ? Mark::own_pause : Mark::hiccup);
   for (auto& [key, peer] : peers_) {
     peer.last_heard = now;
     peer.last_digest = now;
@@ -141,6 +142,7 @@ void Detector::heard(Time now, NodeKey key, bool digest, std::vector<Output>& ou
   peer->link_lost = false;
   if (peer->reach == Reach::reachable) return;
   peer->reach = Reach::reachable;
+  rare_.hit(Mark::heard_again);
   out.emplace_back(Changed{key, Reach::reachable});
 }
 

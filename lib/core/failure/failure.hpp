@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/ids.hpp"
+#include "base/marks.hpp"
 #include "base/time.hpp"
 
 namespace shardbus::failure {
@@ -81,6 +82,7 @@ class Detector {
   [[nodiscard]] double phi(Time now, NodeKey peer) const;
   // Inputs about peers that are not watched.
   [[nodiscard]] std::uint64_t ignored_unknown() const { return ignored_unknown_; }
+  [[nodiscard]] const Marks& marks() const { return rare_; }
 
  private:
   struct Peer {
@@ -109,6 +111,7 @@ class Detector {
   Time last_step_{};
   bool stepped_ = false;
   std::uint64_t ignored_unknown_ = 0;
+  Marks rare_;
 };
 
 }  // namespace shardbus::failure

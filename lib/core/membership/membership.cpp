@@ -31,6 +31,7 @@ void Membership::seen(const Seen& input, std::vector<Output>& out) {
   if (input.set.stamp == set_.stamp) {
     merge_equal(input.set, out);
   } else {
+    rare_.hit_if(input.set.stamp.number == set_.stamp.number, Mark::two_versions_of_number);
     set_ = input.set;
     out.emplace_back(Adopted{set_.stamp});
   }
@@ -40,6 +41,7 @@ void Membership::seen(const Seen& input, std::vector<Output>& out) {
 
 // The flags travel: whoever knows that a version counted tells the others.
 void Membership::merge_equal(const MemberSet& other, std::vector<Output>& out) {
+  rare_.hit_if(other.evidence && !set_.evidence, Mark::evidence_travels);
   set_.evidence = set_.evidence || other.evidence;
   if (set_.counted || !other.counted) return;
   set_.counted = true;
@@ -52,12 +54,14 @@ void Membership::merge_equal(const MemberSet& other, std::vector<Output>& out) {
 void Membership::note_removal(std::vector<Output>& out) {
   if (removed_ || !was_member_ || takes_part(set_, config_.self)) return;
   removed_ = true;
+  rare_.hit(Mark::removed_itself);
   out.emplace_back(SelfRemoved{set_.stamp});
 }
 
 void Membership::decide(const Decide& input, std::vector<Output>& out) {
   if (set_.members.empty()) return;
   if (set_.stamp.term != input.term || set_.stamp.claimant != config_.self) {
+    rare_.hit_if(!set_.counted, Mark::uncounted_taken_over);
     propose(set_.members, input.term, "own term", out);
   }
   // A set of one counts at once, so several changes may follow each other here.
@@ -77,6 +81,7 @@ bool Membership::try_count(const KeySet& dead, std::vector<Output>& out) {
   set_.counted = true;
   set_.previous.clear();
   set_.evidence = set_.evidence || authority == Authority::evidence;
+  rare_.hit_if(set_.evidence, Mark::counted_by_evidence);
   out.emplace_back(Counted{set_.stamp, set_.evidence});
   return true;
 }
@@ -138,6 +143,8 @@ bool Membership::advance_states(const Wishes& wishes, std::vector<Output>& out) 
       propose(std::move(members), set_.stamp.term, "remove " + what + " (exiting)", out);
       return true;
     } else {
+      const bool waits = member->state == MemberState::exiting && key != config_.self;
+      rare_.hit_if(waits, Mark::leaver_keeps_quorum);
       continue;
     }
     what += std::string(" ") + shardbus::to_text(member->state);

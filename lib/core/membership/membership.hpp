@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/marks.hpp"
 #include "base/model/quorum.hpp"
 #include "base/time.hpp"
 
@@ -78,6 +79,7 @@ class Membership {
   [[nodiscard]] bool in_set() const { return find_member(set_, config_.self) != nullptr; }
   // Sets older than this node's, which change nothing.
   [[nodiscard]] std::uint64_t ignored_old() const { return ignored_old_; }
+  [[nodiscard]] const Marks& marks() const { return rare_; }
 
  private:
   void create(const NodeInfo& node, std::vector<Output>& out);
@@ -99,6 +101,7 @@ class Membership {
   bool was_member_ = false;
   bool removed_ = false;
   std::uint64_t ignored_old_ = 0;
+  Marks rare_;
 };
 
 }  // namespace shardbus::membership

@@ -14,12 +14,15 @@ constexpr Duration kAckPatience = std::chrono::seconds(2);
 Region::Verdict Region::admit(std::uint64_t sender, Generation stamped) {
   if (marks_.admit(sender, stamped)) return Verdict::deliver;
   ++counters_.stale_messages;
+  rare_.hit(Mark::stale_stamp_refused);
   return Verdict::stale;
 }
 
 Region::Verdict Region::arrive_elsewhere() {
   if (!takes()) return Verdict::not_here;
-  return parked() >= parked_limit_ ? Verdict::overflow : Verdict::park;
+  if (parked() < parked_limit_) return Verdict::park;
+  rare_.hit(Mark::held_full);
+  return Verdict::overflow;
 }
 
 void Region::park(Parked message, Outputs& out) {
@@ -38,6 +41,7 @@ void Region::on_fence(const PassingFence& fence, Outputs& out) {
       // While stopping, an answer is right too: the sender's earlier messages are here.
       if (!stopping_ && generation_ < fence.generation && fence.target != self_) {
         out.emplace_back(PassFence{fence.target, fence});
+        rare_.hit(Mark::fence_to_named_owner);
         return;
       }
       [[fallthrough]];
@@ -50,12 +54,14 @@ void Region::on_fence(const PassingFence& fence, Outputs& out) {
       if (!takes()) break;
       // Where the buffer is full, or we wait for a fence ourselves, the sender asks again: an open
       // fence is repeated.
-      if (own_fence_ == 0 && parked() < parked_limit_) append(fence, out);
+      if (own_fence_ == 0 && parked() < parked_limit_) return append(fence, out);
+      rare_.hit(Mark::fence_dropped);
       return;
     case RegionState::none:
       break;
   }
   // Nothing of this sender waits here, so the named owner is the right way on.
+  rare_.hit(Mark::fence_at_nobody);
   out.emplace_back(AnswerFence{fence, fence.target, fence.generation, false});
 }
 
@@ -74,6 +80,7 @@ void Region::begin(Generation generation, NodeKey next, Outputs& out) {
     return;
   }
   if (own_fence_ != 0) {
+    rare_.hit(Mark::begin_waits_for_fence);
     if (!waiting_begin_.has_value() || waiting_begin_->first < generation) {
       waiting_begin_ = {generation, next};
     }
@@ -125,6 +132,7 @@ void Region::freeze(Generation generation, Outputs& out) {
 // directly follows to it. If it is dead, both are lost.
 void Region::give_up_transfer(Outputs& out) {
   state_ = RegionState::frozen;
+  rare_.hit(source_dead_ ? Mark::frozen_source_dead : Mark::transfer_frozen);
   close_inflow();
   streamless_ = true;
   if (source_dead_) return lose_transfer(out);
@@ -143,6 +151,7 @@ void Region::rehome(Generation generation, Generation frozen, Outputs& out) {
   }
   if (generation <= frozen_ || generation < generation_) {
     ++counters_.stale_commands;
+    rare_.hit(Mark::rehome_too_old);
     out.emplace_back(AnswerCoordinator{RegionAnswerKind::frozen, generation});
     return;
   }
@@ -154,9 +163,13 @@ void Region::rehome(Generation generation, Generation frozen, Outputs& out) {
   }
   if (state_ == RegionState::sending) {
     if (frozen == generation_) return take_back(generation, out);
+    rare_.hit(Mark::next_owner_death_unheard);
     lose_retained(out);  // the next owner died, and its death was not heard of here yet
   }
-  if (state_ == RegionState::incoming) close_inflow();  // the old owner died before the tail
+  if (state_ == RegionState::incoming) {  // the old owner died before the tail
+    rare_.hit(Mark::rehomed_while_incoming);
+    close_inflow();
+  }
   lose_arrived(out);
   marks_.clear();
   source_ = kNoNode;  // a fresh life: what older owners still forward goes in its turn
@@ -180,6 +193,7 @@ void Region::release_held(Outputs& out) {
     if (admit(message.sender, message.generation) == Verdict::deliver) {
       out.emplace_back(DeliverParked{std::move(message)});
     } else {
+      rare_.hit(Mark::held_too_old);
       out.emplace_back(FailParked{std::move(message), Errc::stale_owner});
     }
   }
@@ -193,6 +207,7 @@ void Region::fail_all(std::deque<Parked>& messages, Errc code, Outputs& out) {
 void Region::on_own_fence(std::uint64_t id, Outputs& out) {
   if (id != own_fence_ || own_fence_ == 0) return;
   if (std::exchange(passed_behind_, false)) {
+    rare_.hit(Mark::own_fence_again);
     own_fence_ = ++own_fences_;
     return resend_own_fence(out);
   }
@@ -209,12 +224,16 @@ void Region::on_table(const TableEntry& entry, Outputs& out) {
   if (entry.owner == self_ || entry.generation <= generation_) return;
   if (state_ == RegionState::frozen && !source_dead_) arrived_.clear();  // it took all of it back
   if (state_ == RegionState::incoming) return abandon_transfer(out);
-  if (state_ == RegionState::sending && !std::exchange(overtaken_, true)) overtaken_until_ = {};
+  if (state_ == RegionState::sending && !std::exchange(overtaken_, true)) {
+    rare_.hit(Mark::sending_overtaken);
+    overtaken_until_ = {};
+  }
   if (state_ != RegionState::owner) return;
   if (stopping_ && entry.generation == next_generation_) return;
   // Another owner was made without us: a partition or a death that was none (guarantee 1).
   const bool fenced = entry.owner != kNoNode;
   counters_.fenced += fenced ? 1 : 0;
+  rare_.hit(fenced ? Mark::fenced_by_table : Mark::dropped_unhosted);
   state_ = RegionState::none;
   stopping_ = false;
   generation_ = entry.generation;
@@ -226,6 +245,7 @@ void Region::on_table(const TableEntry& entry, Outputs& out) {
 // A newer generation is in the table, so the one that is on its way here was given up without us: a
 // coordinator that could not reach us thought us dead.
 void Region::abandon_transfer(Outputs& out) {
+  rare_.hit(Mark::incoming_abandoned);
   close_inflow();
   lose_arrived(out);
   state_ = RegionState::none;
@@ -237,6 +257,7 @@ void Region::on_dead(NodeKey node, Outputs& out) {
   if (past_.has_value() && past_->owner == node) past_ = TableEntry{};
   if (own_fence_ != 0 && own_fence_via_ == node) {
     passed_behind_ = false;
+    rare_.hit(Mark::own_fence_path_died);
     on_own_fence(own_fence_, out);
   }
   if (stopping_ && next_ == node) {  // nothing left this node yet: go on as the owner
@@ -246,7 +267,10 @@ void Region::on_dead(NodeKey node, Outputs& out) {
   std::erase_if(inflows_, [node](const Inflow& inflow) { return inflow.from == node; });
   marks_.forget(node.value);
   if (other_ != node) return;
-  if (state_ == RegionState::sending) lose_retained(out);
+  if (state_ == RegionState::sending) {
+    rare_.hit(Mark::next_owner_died);
+    lose_retained(out);
+  }
   if (state_ == RegionState::forward) state_ = RegionState::none;
   if (state_ != RegionState::incoming && state_ != RegionState::frozen) return;
   source_dead_ = true;
@@ -260,12 +284,15 @@ void Region::forget_sender(std::uint64_t sender) {
 void Region::expire(Time now, Outputs& out) {
   std::erase_if(held_, [&](Parked& message) {
     if (message.deadline > now) return false;
+    rare_.hit(Mark::held_expired);
     out.emplace_back(FailParked{std::move(message), Errc::expired});
     return true;
   });
   if (state_ != RegionState::sending || !overtaken_) return;
   if (overtaken_until_ == Time{}) overtaken_until_ = now + kAckPatience;
-  if (now >= overtaken_until_) lose_retained(out);
+  if (now < overtaken_until_) return;
+  rare_.hit(Mark::overtaken_given_up);
+  lose_retained(out);
 }
 
 std::string Region::state_text() const {

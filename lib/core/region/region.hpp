@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "base/marks.hpp"
 #include "core/region/region_types.hpp"
 #include "core/region/sender_marks.hpp"
 
@@ -114,6 +115,7 @@ class Region {
     return held_.size() + arrived_.size() + retained_.size();
   }
   [[nodiscard]] const RegionCounters& counters() const { return counters_; }
+  [[nodiscard]] const Marks& marks() const { return rare_; }
   [[nodiscard]] std::string state_text() const;
 
  private:
@@ -195,6 +197,7 @@ class Region {
   bool passed_behind_ = false;    // messages of it after the fence
   std::optional<std::pair<Generation, NodeKey>> waiting_begin_;  // BEGIN during an own fence
   RegionCounters counters_;
+  Marks rare_;
 };
 
 }  // namespace shardbus::core

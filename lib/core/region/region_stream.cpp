@@ -12,6 +12,7 @@ namespace shardbus::core {
 void Region::on_stopped(std::vector<SavedEntity> states, std::vector<Parked> unstarted,
                         Outputs& out) {
   if (state_ != RegionState::owner || !stopping_) {  // fenced meanwhile: nobody waits for these
+    rare_.hit(Mark::fenced_while_stopping);
     for (Parked& message : unstarted) {
       out.emplace_back(FailParked{std::move(message), Errc::stale_owner});
     }
@@ -43,6 +44,7 @@ void Region::on_stopped(std::vector<SavedEntity> states, std::vector<Parked> uns
 
 // The move was called off before anything left: go on as the owner.
 void Region::resume(std::vector<SavedEntity> states, std::vector<Parked> unstarted, Outputs& out) {
+  rare_.hit(Mark::stop_called_off);
   for (SavedEntity& entity : states) out.emplace_back(RestoreEntity{std::move(entity)});
   for (Parked& message : unstarted) out.emplace_back(DeliverParked{std::move(message)});
   release_held(out);
@@ -77,6 +79,7 @@ bool Region::change_next(Outputs& out) {
   const TableEntry next = *std::exchange(past_, std::nullopt);
   other_ = next.owner;
   state_ = other_ == kNoNode ? RegionState::none : RegionState::forward;
+  rare_.hit(other_ == kNoNode ? Mark::behind_leaver_dead : Mark::leaver_passed);
   if (other_ == kNoNode) {
     fail_all(held_, Errc::stale_owner, out);
     return false;
@@ -95,10 +98,12 @@ void Region::on_ack(NodeKey from, Generation generation) {
 void Region::on_link_reset(NodeKey node, Outputs& out) {
   for (const Inflow& inflow : inflows_) {  // the ACK may have been lost
     if (inflow.from == node && inflow.complete) {
+      rare_.hit(Mark::ack_on_new_session);
       out.emplace_back(AckStream{node, inflow.generation, inflow.expected - 1});
     }
   }
   if (state_ != RegionState::sending || other_ != node) return;
+  rare_.hit(Mark::stream_resent);
   std::uint64_t index = 0;
   for (const StreamItem& item : retained_) {
     out.emplace_back(SendItem{other_, generation_, index++, item});
@@ -137,6 +142,7 @@ void Region::lose_arrived(Outputs& out) {
 // The coordinator gives the shard back under a new generation after the next owner was frozen, so
 // nothing of the stream was handled there and all of it is still good.
 void Region::take_back(Generation generation, Outputs& out) {
+  rare_.hit(Mark::transfer_taken_back);
   std::deque<StreamItem> items = std::exchange(retained_, {});
   become_owner(generation);
   bool accepted = true;  // until the tail
@@ -158,14 +164,19 @@ void Region::open_own_fence(NodeKey via) {
 }
 
 void Region::become_incoming(Generation generation, NodeKey from, Outputs& out) {
-  if (state_ == RegionState::sending) on_ack(other_, generation_);
+  if (state_ == RegionState::sending) {
+    rare_.hit(Mark::move_back_is_ack);
+    on_ack(other_, generation_);
+  }
   if (passes()) {
+    rare_.hit(Mark::forwarder_fences);
     // What we passed on earlier must be through before we take anything ourselves (rule 7).
     open_own_fence(other_);
     out.emplace_back(SendOwnFence{other_, {own_fence_, self_.value, generation, self_, self_}});
   }
   if (state_ == RegionState::frozen) arrived_.clear();  // whoever had that has it still
   if (state_ == RegionState::incoming) {                // an older transfer will not be completed
+    rare_.hit(Mark::transfer_replaced);
     close_inflow();
     lose_arrived(out);
   }
@@ -197,13 +208,16 @@ Region::Inflow* Region::inflow_of(NodeKey from, Generation generation, std::uint
   if (find() == nullptr) {
     if (generation <= generation_ || generation <= frozen_ || generation.term < term_) {
       ++counters_.stale_commands;
+      rare_.hit(Mark::stream_too_old);
       return nullptr;
     }
     // The head implies PREPARE; anything else without it is a leftover of a broken link.
     if (index != 0 || state_ == RegionState::owner) {
       ++counters_.stream_gaps;
+      rare_.hit(Mark::stream_gap);
       return nullptr;
     }
+    rare_.hit(Mark::head_is_prepare);
     become_incoming(generation, from, out);
   }
   if (index == 0) {  // whatever belongs to an older stream of that node came before this
@@ -223,12 +237,14 @@ void Region::on_item(NodeKey from, Generation generation, std::uint64_t index, S
       state_ == RegionState::incoming && generation_ == generation && other_ == from;
   if (index > inflow->expected) {
     ++counters_.stream_gaps;
+    rare_.hit(Mark::stream_gap);
     if (filling) return;  // sent again after the link's reset
   }
   if (index < inflow->expected) {
     ++counters_.stream_repeats;
     if (!inflow->complete || !std::holds_alternative<StreamTail>(item)) return;
     out.emplace_back(AckStream{from, generation, index});  // rule 10
+    rare_.hit(Mark::ack_repeated);
     if (state_ == RegionState::owner && generation_ == generation) {
       out.emplace_back(AnswerCoordinator{RegionAnswerKind::owned, generation});
     }
@@ -271,9 +287,13 @@ void Region::take_forwarded(bool source, StreamItem item, Outputs& out) {
     case RegionState::sending:
     case RegionState::forward:
     case RegionState::frozen:
-      if (takes()) return park(std::move(*message), out);
+      if (takes()) {
+        rare_.hit_if(passes(), Mark::forwarded_again);
+        return park(std::move(*message), out);
+      }
       [[fallthrough]];
     case RegionState::none:
+      rare_.hit(Mark::forwarded_to_nobody);
       out.emplace_back(FailParked{std::move(*message), Errc::stale_owner});
       return;
   }
@@ -284,6 +304,7 @@ void Region::take_forwarded(bool source, StreamItem item, Outputs& out) {
 // of its own. Then that way is fenced once more. Once round is enough: whatever was ahead of it has
 // come back too by then.
 void Region::pass_behind(StreamItem item, Outputs& out) {
+  rare_.hit(Mark::passed_behind_fence);
   if (auto* message = std::get_if<Parked>(&item)) message->passed = generation_;
   if (auto* fence = std::get_if<PassingFence>(&item)) fence->passed = generation_;
   passed_behind_ = passed_behind_ || std::holds_alternative<Parked>(item);

@@ -63,6 +63,13 @@ void ControlPlane::sync_connections() {
     outputs_.emplace_back(DisconnectNode{it->first, how});
     it = connected_.erase(it);
   }
+  // Whose death was heard of together with its name was never connected. A table or an answer may
+  // still name it, so the data plane has to know as well.
+  for (const NodeKey key : dead_) {
+    if (gone_.contains(key)) continue;
+    gone_.add(key);
+    outputs_.emplace_back(DisconnectNode{key, Parting::dead});
+  }
   for (const NodeKey key : wanted) {
     const auto info = infos_.find(key);
     if (info == infos_.end()) continue;
@@ -94,13 +101,30 @@ Digest ControlPlane::make_digest() const {
   digest.table = table_.version;
   digest.table_hash = table_hash_;
   digest.leaving = leaving_;
+  digest.traits = config_.traits;
   return digest;
+}
+
+// Of members of this node's set only: whoever is not in it any more is vouched for no longer.
+std::vector<Repeat> ControlPlane::repeats() const {
+  std::vector<Repeat> result;
+  for (const Member& member : membership_.set().members) {
+    const auto heard = peers_.find(member.node.key);
+    if (heard == peers_.end() || contains(dead_, member.node.key)) continue;
+    const std::vector<HostedType>& hosts = heard->second.hosts;
+    const bool strict = std::any_of(hosts.begin(), hosts.end(),
+                                    [](const HostedType& type) { return type.placement.strict; });
+    if (strict) result.push_back({member.node.key, heard->second.number});
+  }
+  return result;
 }
 
 // The lease counts from the sending of a numbered digest, so each number goes out at once.
 Digest ControlPlane::numbered_digest() {
   Digest digest = make_digest();
   digest.number = ++digest_number_;
+  lease_.step(now_, lease::DigestSent{digest.number});
+  digest.repeats = repeats();
   if (const auto load = loads_.find(self_); load != loads_.end()) digest.load = load->second;
   if (election_.claiming()) digest.vote.digest = digest.number;
   apply(election_.step(now_, election::DigestSent{digest.number}));

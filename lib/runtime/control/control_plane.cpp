@@ -4,6 +4,7 @@
 
 #include "base/model/table.hpp"
 #include "core/placement/least_shards.hpp"
+#include "core/placement/planners.hpp"
 
 namespace shardbus::control {
 namespace {
@@ -31,7 +32,8 @@ coordinator::Config coordinator_config(const ControlConfig& config) {
   out.self = config.self.key;
   out.handoff_timeout = config.handoff_timeout;
   out.cooldown = config.move_cooldown;
-  out.planner = config.planner ? config.planner : Planner(placement::least_shards);
+  out.planner = config.planner ? config.planner : Planner(placement::by_settings);
+  out.fallback = placement::least_shards;
   out.break_answer_unchecked = config.break_answer_unchecked;
   return out;
 }
@@ -46,6 +48,7 @@ ControlPlane::ControlPlane(Time now, ControlConfig config)
       detector_(config_.failure),
       membership_({self_, downing::quorum_of(config_.downing)}),
       election_(election_config(config_)),
+      lease_({self_, config_.lease}),
       downing_(downing_config(config_)),
       coordinator_(coordinator_config(config_)),
       hosts_(config_.hosts),
@@ -63,6 +66,7 @@ ControlPlane::ControlPlane(Time now, ControlConfig config)
 std::vector<ControlOutput> ControlPlane::take_outputs() {
   if (!stopped_) {
     settle();
+    learn_types();
     flush();
     leave_as_last();
   }
@@ -72,10 +76,20 @@ std::vector<ControlOutput> ControlPlane::take_outputs() {
   return std::exchange(outputs_, {});
 }
 
+Marks ControlPlane::marks() const {
+  Marks all = rare_;
+  for (const Marks* marks :
+       {&detector_.marks(), &membership_.marks(), &election_.marks(), &coordinator_.marks()}) {
+    all.add(*marks);
+  }
+  return all;
+}
+
 Time ControlPlane::next_deadline() const {
   if (stopped_) return kNever;
   Time next = std::min(detector_.next_deadline(), election_.next_deadline());
   next = std::min(next, coordinator_.next_deadline());
+  if (const Time free = strict_free_at(); free > now_) next = std::min(next, free);
   if (takes_part(membership_.set(), self_)) next = std::min(next, downing_.next_deadline());
   const Duration wait = publish_pending_ ? config_.digest_gap : config_.digest_interval;
   next = std::min(next, published_at_ + wait);

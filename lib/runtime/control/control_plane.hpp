@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/marks.hpp"
 #include "base/model/allocation.hpp"
 #include "base/model/gone_nodes.hpp"
 #include "base/model/keys.hpp"
@@ -19,6 +20,7 @@
 #include "core/downing/downing.hpp"
 #include "core/election/election.hpp"
 #include "core/failure/failure.hpp"
+#include "core/lease/lease.hpp"
 #include "core/membership/membership.hpp"
 #include "runtime/control/control_status.hpp"
 #include "shardbus/status.hpp"
@@ -31,6 +33,7 @@ struct ControlConfig {
   bool bootstrap = false;  // make a cluster of one; otherwise wait for on_seed()
   std::uint64_t seed = 1;  // of the cluster id and of back-offs
   std::vector<HostedType> hosts;
+  NodeTraits traits;
   Duration digest_interval = std::chrono::milliseconds(200);
   Duration digest_gap = std::chrono::milliseconds(1);  // changes within it share one digest
   Duration lease = std::chrono::seconds(1);
@@ -42,7 +45,7 @@ struct ControlConfig {
   Duration handoff_timeout = std::chrono::seconds(7);
   Duration move_cooldown = std::chrono::seconds(10);
   failure::Config failure;
-  Planner planner;                       // empty: least shards
+  Planner planner;                       // empty: as the types' settings say
   bool break_repeat_lower_term = false;  // demonstration only, see election
   bool break_answer_unchecked = false;   // demonstration only, see coordinator
 };
@@ -124,9 +127,13 @@ class ControlPlane {
   [[nodiscard]] std::string state_text() const;
   [[nodiscard]] const AllocationTable& table() const { return table_; }
   [[nodiscard]] const MemberSet& members() const { return membership_.set(); }
+  // What members host, by name, with the settings of the oldest that does. After take_outputs().
+  [[nodiscard]] const std::vector<HostedType>& known_types() const { return known_types_; }
   [[nodiscard]] const Vote& vote() const { return election_.vote(); }
   [[nodiscard]] Authority authority() const { return election_.authority(); }
   [[nodiscard]] std::uint64_t cluster_id() const { return cluster_id_; }
+  // Until when this node may start handlers of strict types; kNever: it is a cluster of its own.
+  [[nodiscard]] Time strict_until() const { return stopped_ ? Time{} : lease_.until(); }
   [[nodiscard]] const IgnoredInputs& ignored() const { return ignored_; }
   [[nodiscard]] coordinator::Plan plan(Time now) const { return coordinator_.plan(now); }
   // Of this node, a member, or one that was lately; else its key.
@@ -135,6 +142,7 @@ class ControlPlane {
   // The last changes of the table, oldest first; at most kHistoryMax.
   static constexpr std::size_t kHistoryMax = 8192;
   [[nodiscard]] const std::deque<Change>& history() const { return history_; }
+  [[nodiscard]] Marks marks() const;  // of all its cores
 
  private:
   struct Joiner {
@@ -198,6 +206,8 @@ class ControlPlane {
   void presume(const KeySet& gone);
   void feed_election();
   bool decide_members();
+  void note_removals();
+  [[nodiscard]] Time strict_free_at() const;
   void decide_shards();
   void feed_downing();
   void warn_of_members();
@@ -224,9 +234,11 @@ class ControlPlane {
   [[nodiscard]] Parting parting(NodeKey key, const Connection& connection) const;
   void flush();
   void publish();
+  void learn_types();
   void count_loads();
   [[nodiscard]] Digest make_digest() const;
   [[nodiscard]] Digest numbered_digest();
+  [[nodiscard]] std::vector<Repeat> repeats() const;
   void send(NodeKey to, ControlMessage message);
   void event(Severity severity, const char* name, std::string text);
   void remember(const NodeInfo& node);
@@ -238,6 +250,7 @@ class ControlPlane {
   failure::Detector detector_;
   membership::Membership membership_;
   election::Election election_;
+  lease::Lease lease_;
   downing::Downing downing_;
   coordinator::Coordinator coordinator_;
 
@@ -251,7 +264,13 @@ class ControlPlane {
   KeySet presumed_;                 // by downing: taken for gone
   bool warned_of_members_ = false;  // too many for static-quorum
   std::string held_back_;           // told last, by this node as coordinator
+  // Of the counted set in the term that this node decides in: nobody was removed since then.
+  KeySet counted_members_;
+  Term counted_in_;
+  Time unchanged_since_ = kNever;
   std::vector<HostedType> hosts_;
+  std::vector<HostedType> known_types_;
+  bool types_changed_ = true;
   bool leaving_ = false;
   bool stopped_ = false;
   bool view_changed_ = true;  // what election sees
@@ -279,6 +298,7 @@ class ControlPlane {
   std::map<NodeKey, Time> answered_at_;  // last "here is mine" to a node with an older set
   std::vector<ControlOutput> outputs_;
   IgnoredInputs ignored_;
+  Marks rare_;
 };
 
 }  // namespace shardbus::control

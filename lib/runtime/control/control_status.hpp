@@ -19,6 +19,7 @@ struct MemberStatus {
   double phi = 0;
   bool leaving = false;
   std::uint64_t load = 0;  // shards it owns
+  NodeTraits traits;
 };
 struct ControlStatus {
   NodeInfo self;

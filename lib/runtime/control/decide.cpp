@@ -79,6 +79,7 @@ void ControlPlane::apply(const std::vector<failure::Output>& outputs) {
 // The policy knows whose side they have given up for by now.
 void ControlPlane::own_pause(Duration late) {
   event(Severity::warn, "failure.self_paused", shardbus::to_text(late));
+  lease_.step(now_, lease::Drop{});
   apply(election_.step(now_, election::GiveUp{}));
   if (!in_set()) return;
   const bool stays = downing::survives_own_pause(config_.downing, membership_.set(), self_);
@@ -88,6 +89,7 @@ void ControlPlane::own_pause(Duration late) {
 void ControlPlane::apply(const std::vector<membership::Output>& outputs) {
   for (const membership::Output& output : outputs) {
     view_changed_ = true;
+    types_changed_ = true;
     event(Severity::info, "membership.change", to_text(output));
     if (!std::holds_alternative<membership::SelfRemoved>(output)) continue;
     if (leaving_) {
@@ -144,7 +146,9 @@ void ControlPlane::apply(const std::vector<downing::Output>& outputs) {
   to_remove_.clear();
   KeySet gone;
   for (const downing::Output& output : outputs) {
-    if (const auto* down = std::get_if<downing::DownSelf>(&output)) {
+    const auto* down = std::get_if<downing::DownSelf>(&output);
+    rare_.hit(down != nullptr ? Mark::steps_down : Mark::silent_removed);
+    if (down != nullptr) {
       down_self(down->reason);
     } else if (const auto* without = std::get_if<downing::GoOnWithout>(&output)) {
       gone = without->members;
@@ -170,6 +174,7 @@ void ControlPlane::presume(const KeySet& gone) {
 void ControlPlane::feed_election() {
   if (!view_changed_) return;
   view_changed_ = false;
+  lease_.step(now_, lease::View{membership_.set()});
   apply(election_.step(
       now_, election::View{membership_.set(), unreachable(), dead_, leaving(), presumed_}));
 }
@@ -201,6 +206,7 @@ membership::Wishes ControlPlane::wishes() const {
 }
 
 void ControlPlane::decide_shards() {
+  note_removals();
   if (!deciding()) {
     apply(coordinator_.step(now_, coordinator::Stop{}));
     apply(coordinator_.step(now_, coordinator::Tick{}));
@@ -246,9 +252,33 @@ void ControlPlane::note_held_back() {
   }
 }
 
+// Rule 13: a removed owner of strict shards runs them for a lease after the removal counted, at
+// most; counted here, from when this node saw it.
+void ControlPlane::note_removals() {
+  const MemberSet& set = membership_.set();
+  const bool sure = election_.authority() == Authority::full && set.counted && !set.evidence;
+  if (!sure) {
+    unchanged_since_ = kNever;
+    return;
+  }
+  KeySet members = keys_of(set.members);
+  const bool removed = std::any_of(counted_members_.begin(), counted_members_.end(),
+                                   [&](NodeKey key) { return !contains(members, key); });
+  if (unchanged_since_ == kNever || counted_in_ != vote().term || removed) unchanged_since_ = now_;
+  counted_in_ = vote().term;
+  counted_members_ = std::move(members);
+}
+
+// Clocks run at nearly the same rate: a quarter more is a wide margin.
+Time ControlPlane::strict_free_at() const {
+  if (unchanged_since_ == kNever || !dead_.empty()) return kNever;
+  return unchanged_since_ + config_.lease + config_.lease / 4;
+}
+
 coordinator::View ControlPlane::coordinator_view() const {
   coordinator::View view;
   view.first_homes = members_up() >= config_.min_members;
+  view.strict_homes = now_ >= strict_free_at();
   for (const Member& member : membership_.set().members) {
     const NodeKey key = member.node.key;
     coordinator::Peer peer;
@@ -259,12 +289,14 @@ coordinator::View ControlPlane::coordinator_view() const {
     const auto heard = peers_.find(key);
     if (key == self_) {
       peer.hosts = hosts_;
+      peer.traits = config_.traits;
       peer.leaving = leaving_;
     } else {
       peer.reachable = detector_.reach(key) == failure::Reach::reachable;
       peer.heard = heard != peers_.end();
       if (peer.heard) {
         peer.hosts = heard->second.hosts;
+        peer.traits = heard->second.traits;
         peer.leaving = heard->second.leaving;
       }
     }
@@ -323,6 +355,7 @@ void ControlPlane::leave_as_last() {
   const MemberSet& set = membership_.set();
   const bool alone = in_set() && set.members.size() == 1 && set.counted;
   if (!leaving_ || stopped_ || !alone || published_.set != set) return;
+  rare_.hit(Mark::last_leaves);
   stopped_ = true;
   outputs_.emplace_back(LeaveDone{});
 }
@@ -364,6 +397,7 @@ void ControlPlane::learn_dead(NodeKey node, const char* why) {
   }
   if (!takes_part(membership_.set(), node)) {
     ++ignored_.unknown_death;
+    rare_.hit(Mark::death_of_stranger);
     return;
   }
   if (!insert(dead_, node)) return;

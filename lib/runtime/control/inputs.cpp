@@ -49,6 +49,7 @@ void ControlPlane::on_proof_of_death(Time now, NodeKey node) {
 void ControlPlane::on_hosted_types(Time now, std::vector<HostedType> hosts) {
   if (!enter(now)) return;
   hosts_ = std::move(hosts);
+  types_changed_ = true;
   std::sort(hosts_.begin(), hosts_.end(),
             [](const HostedType& a, const HostedType& b) { return a.name < b.name; });
 }
@@ -88,6 +89,10 @@ void ControlPlane::accept_digest(const Digest& digest) {
   feed_election();
   apply(election_.step(now_, election::DigestSeen{digest.from.key, digest.number, digest.vote,
                                                   digest.resigned, digest.set.stamp}));
+  for (const Repeat& repeat : digest.repeats) {
+    if (repeat.node == self_)
+      lease_.step(now_, lease::DigestSeen{digest.from.key, repeat.digest});
+  }
   const bool differs = digest.table == table_.version && digest.table_hash != table_hash_ &&
                        digest.from.key == digest.table.claimant;
   if (digest.table > table_.version) pull_table(digest.from.key, table_.version);
@@ -133,6 +138,7 @@ bool ControlPlane::note_incarnation(const NodeInfo& node, bool admitted) {
     if (known == infos_.end() || key == node.key || known->second.name != node.name) continue;
     if (known->second.incarnation > node.incarnation) {
       ++ignored_.old_incarnation;
+      rare_.hit(Mark::old_incarnation_refused);
       return false;
     }
     // Another machine of the same name is no proof while the first one is heard.
@@ -141,6 +147,7 @@ bool ControlPlane::note_incarnation(const NodeInfo& node, bool admitted) {
       ++ignored_.duplicate_name;
       return false;
     }
+    rare_.hit_if(!contains(dead_, key), Mark::incarnation_ended);
     learn_dead(key, "newer incarnation");
   }
   return true;
@@ -151,6 +158,7 @@ void ControlPlane::note_peer(const Digest& digest) {
   for (const Member& member : digest.set.members) remember(member.node);
   Digest& peer = peers_[digest.from.key];
   if (peer.leaving != digest.leaving) view_changed_ = true;
+  types_changed_ = types_changed_ || peer.hosts != digest.hosts;
   peer = digest;
   if (cluster_id_ == 0 && digest.cluster_id != 0) learn_contact(digest);
 }
@@ -177,6 +185,7 @@ void ControlPlane::adopt_table(NodeKey from, const AllocationTable& table) {
     note_table(table);
     table_ = table;
     table_hash_ = table_hash(table_);
+    rare_.hit_if(mends, Mark::table_mended);
     if (mends) table_told_ = TableVersion{};
   } else {
     ++ignored_.old_table;
@@ -199,6 +208,7 @@ void ControlPlane::command(NodeKey from, Term term, ControlMessage message) {
     ++ignored_.unknown_sender;
   } else if (term < vote().term) {
     ++ignored_.old_command;
+    rare_.hit(Mark::old_command_refused);
   } else {
     outputs_.emplace_back(TellRegion{std::move(message)});
   }

@@ -96,7 +96,10 @@ void ControlPlane::handle(NodeKey from, const JoinRequest& request) {
   if (!deciding()) {
     const NodeKey coordinator = election_.coordinator();
     const bool direct = from == request.node.key;  // passed on once, never in a circle
-    if (direct && coordinator != kNoNode && coordinator != self_) send(coordinator, request);
+    if (direct && coordinator != kNoNode && coordinator != self_) {
+      rare_.hit(Mark::join_passed_on);
+      send(coordinator, request);
+    }
     return;
   }
   if (takes_part(membership_.set(), request.node.key)) {
@@ -180,6 +183,12 @@ JoinRefused ControlPlane::check_join(const JoinRequest& request) const {
     return refuse(Errc::config_mismatch, "downing is " + here + " here, " + there + " there");
   }
   for (const HostedType& type : request.hosts) {
+    const HostedType* placed = find_hosted(known_types_, type.name);
+    if (placed != nullptr && placed->placement != type.placement) {
+      return refuse(Errc::config_mismatch, "type '" + type.name + "' is placed by " +
+                                               to_text(placed->placement) + " here, " +
+                                               to_text(type.placement) + " there");
+    }
     const TypeTable* known = find_type(table_, type.name);
     if (known == nullptr || known->shard_count == type.shard_count) continue;
     return refuse(Errc::config_mismatch, "type '" + type.name + "' has " +
@@ -189,6 +198,29 @@ JoinRefused ControlPlane::check_join(const JoinRequest& request) const {
   return {};
 }
 
+// Two members that began to host a type at the same time may differ in its settings.
+void ControlPlane::learn_types() {
+  if (!std::exchange(types_changed_, false)) return;
+  known_types_.clear();
+  for (const Member& member : membership_.set().members) {
+    const auto heard = peers_.find(member.node.key);
+    const bool self = member.node.key == self_;
+    if (!self && heard == peers_.end()) continue;
+    for (const HostedType& type : self ? hosts_ : heard->second.hosts) {
+      const HostedType* known = find_hosted(known_types_, type.name);
+      if (known == nullptr) {
+        known_types_.push_back(type);
+      } else if (known->placement != type.placement) {
+        event(Severity::error, "placement.settings_differ",
+              "type '" + type.name + "' is placed by " + to_text(known->placement) + "; " +
+                  member.node.name + " wants " + to_text(type.placement));
+      }
+    }
+  }
+  std::sort(known_types_.begin(), known_types_.end(),
+            [](const HostedType& a, const HostedType& b) { return a.name < b.name; });
+}
+
 void ControlPlane::handle(NodeKey /*from*/, const JoinRefused& refusal) {
   if (cluster_id_ != 0) return;
   const Errc code = static_cast<Errc>(refusal.code);
@@ -196,7 +228,9 @@ void ControlPlane::handle(NodeKey /*from*/, const JoinRefused& refusal) {
   // The other node of this name may be an own former life that nobody missed yet.
   join_refused_ = info.retry != Retry::same_call && code != Errc::duplicate_node;
   event(Severity::error, "join.refused", std::string(info.name) + ": " + refusal.text);
-  if (code == Errc::stale_incarnation) down_self(refusal.text);
+  if (code != Errc::stale_incarnation) return;
+  rare_.hit(Mark::join_stale);
+  down_self(refusal.text);
 }
 
 void ControlPlane::forget_joiners() {

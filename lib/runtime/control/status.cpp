@@ -27,6 +27,9 @@ ControlStatus ControlPlane::status() const {
     MemberStatus row;
     row.member = member;
     row.leaving = contains(going, key);
+    if (const auto heard = peers_.find(key); heard != peers_.end())
+      row.traits = heard->second.traits;
+    if (key == self_) row.traits = config_.traits;
     if (key != self_) {
       row.reach = contains(dead_, key) ? failure::Reach::dead : detector_.reach(key);
       row.phi = detector_.phi(now_, key);

@@ -3,13 +3,17 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include "base/marks.hpp"
 #include "base/model/cluster.hpp"
 #include "base/random.hpp"
 #include "base/time.hpp"
 #include "runtime/data/ports.hpp"
+#include "runtime/data/strict_right.hpp"
 
 namespace shardbus::runtime {
 
@@ -22,6 +26,8 @@ class Hosts;
 struct DataConfig {
   NodeInfo self;
   std::string cluster;
+  NodeTraits traits = {};
+  bool proxy = false;  // runs nothing
   std::uint64_t seed = 1;
   std::uint32_t client_credit = 4096;
   std::uint32_t peer_credit = 16384;
@@ -37,6 +43,7 @@ struct DataConfig {
   // How long a message waits at its sender for an owner; an ask at most until its own deadline.
   Duration held_wait = std::chrono::seconds(30);
   Duration handoff_timeout = std::chrono::seconds(5);
+  std::function<Time()> clock = [] { return Time::max(); };  // for strict types: none may run
 };
 
 // Reasons and outcomes that are counted; names are what operators see in `status`.
@@ -75,11 +82,13 @@ struct DataContext {
   DataConfig config;
   WirePort* wire = nullptr;
   DataListener* listener = nullptr;
+  std::shared_ptr<StrictRight> strict_right;
   Random random;
   Time now{};
   bool held = false;             // for this pass; see DataListener::awake
   std::uint64_t cluster_id = 0;  // set by the control loop once known
   std::array<std::uint64_t, static_cast<std::size_t>(Count::count_of_counts)> counts{};
+  Marks rare;
 
   Links* links = nullptr;
   FrontDoor* front = nullptr;
@@ -87,7 +96,10 @@ struct DataContext {
   Dispatch* dispatch = nullptr;
   Hosts* hosts = nullptr;
 
-  explicit DataContext(DataConfig c) : config(std::move(c)), random(config.seed) {}
+  explicit DataContext(DataConfig c)
+      : config(std::move(c)),
+        strict_right(std::make_shared<StrictRight>(config.clock)),
+        random(config.seed) {}
   [[nodiscard]] NodeKey self() const { return config.self.key; }
   void count(Count what) { ++counts[static_cast<std::size_t>(what)]; }
   [[nodiscard]] std::uint64_t counted(Count what) const {

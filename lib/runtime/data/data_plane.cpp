@@ -32,7 +32,7 @@ DataPlane::DataPlane(DataConfig config, WirePort& wire, DataListener& listener,
 }
 
 void DataPlane::end() {
-  if (held()) return;
+  if (held()) return context_.rare.hit(Mark::pass_held);
   std::size_t budget = kPassBudget;
   run(budget);
   if (context_.now >= next_tick_) {
@@ -108,11 +108,23 @@ void DataPlane::abandon(Errc code, std::string_view text) {
 void DataPlane::retire(std::string_view why) {
   for (const NodeInfo& node : links_.nodes()) dispatch_.on_gone(node.key, why);
   abandon(Errc::unknown_outcome, why);
+  set_strict_until(Time{});  // also for handlers that the pool still has
   hosts_.retire();
 }
 
 void DataPlane::report_tell(Errc outcome, const Outgoing& message) {
   if (outcome != Errc::ok) dispatch_.refuse(kNoNode, 0, outcome, message.type);
+}
+
+Marks DataPlane::marks() const {
+  Marks all = context_.rare;
+  for (const Type& type : dispatch_.types()) {
+    for (std::uint32_t i = 0; i < type.shard_count; ++i) {
+      all.add(type.shards[i].region.marks());
+      all.add(type.shards[i].route.marks());
+    }
+  }
+  return all;
 }
 
 DataStatus DataPlane::status() {
@@ -131,6 +143,8 @@ DataStatus DataPlane::status() {
   status.counters["held_messages_limit"] = config.buffered_messages;
   status.counters["local_waiting"] = hosts_.ready();
   status.counters["local_waiting_limit"] = config.buffered_messages;
+  status.counters["strict_waiting"] = hosts_.halted();
+  status.counters["strict_waiting_limit"] = config.buffered_messages;
   status.counters["worker_waiting_bytes"] = hosts_.waiting_bytes();
   status.counters["worker_waiting_bytes_limit"] = config.buffered_bytes;
   status.counters["held_bytes"] = dispatch_.held_bytes();

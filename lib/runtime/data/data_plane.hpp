@@ -53,6 +53,10 @@ class DataPlane {
   void ask(const Outgoing& message, milliseconds timeout, ReplyCallback done);
   void answer(const ReplyAddress& to, const ReplyView& reply);
   Errc host(EntityType type) { return hosts_.host(std::move(type)); }
+  // Why `host` says config_mismatch.
+  [[nodiscard]] std::string differs(const HostedType& type) const {
+    return hosts_.differs(type, "this node asks for");
+  }
   // Ends every pending ask, in `code` what was not sent, all else in unknown_outcome; refuses all
   // later calls with `stopped`.
   void abandon(Errc code, std::string_view text);
@@ -66,6 +70,9 @@ class DataPlane {
 
   // --- the control loop ---
   void set_cluster_id(std::uint64_t id) { context_.cluster_id = id; }
+  // Until when handlers of strict types may start.
+  void set_strict_until(Time until) { context_.strict_right->set(until); }
+  void set_known_types(std::vector<HostedType> types) { hosts_.set_known_types(std::move(types)); }
   void connect(const NodeInfo& node) { links_.open(node, kNever); }
   // For a few envelopes only: the link goes again by itself, unless `connect` claims it.
   void reach(const NodeInfo& node) { links_.reach(node); }
@@ -86,6 +93,7 @@ class DataPlane {
   [[nodiscard]] Dispatch& dispatch() { return dispatch_; }
   [[nodiscard]] const Dispatch& dispatch() const { return dispatch_; }
   [[nodiscard]] DataStatus status();
+  [[nodiscard]] Marks marks() const;  // of all its regions and routes, too
 
  private:
   void run(std::size_t& budget);

@@ -83,10 +83,11 @@ void Dispatch::on_fence_ok(const wire::FenceOk& answer) {
     shard.region.on_own_fence(answer.id, outputs);
     return carry_out(*type, id, outputs);
   }
+  const bool there = answer.node == context_.self() || context_.links->takes(answer.node);
   act(*type, id,
       answer.lost || gone_.contains(answer.node)
           ? shard.route.on_path_lost(answer.id)
-          : shard.route.on_fence_ok(answer.id, answer.node, answer.generation));
+          : shard.route.on_fence_ok(answer.id, answer.node, answer.generation, there));
 }
 
 void Dispatch::on_moved(const wire::Moved& moved) {
@@ -141,6 +142,7 @@ void Dispatch::put_back(const std::vector<std::string>& unsent) {
   std::map<Shard*, std::deque<HeldMessage>> ahead;
   std::vector<HeldMessage> refused;
   const Time until = context_.now + context_.config.held_wait;
+  context_.rare.hit_if(!unsent.empty(), Mark::unsent_put_back);
   for (const std::string& envelope : unsent) {
     const wire::Message message = wire::own_envelope(envelope).message;
     Type* type = find_type(message.type);
@@ -242,6 +244,7 @@ void Dispatch::part_from_departed() {
       context_.links->say_goodbye(node);
     }
   }
+  context_.rare.hit_if(!overdue.empty(), Mark::goodbye_overdue);
   for (const NodeKey node : overdue) on_goodbye(node);
 }
 

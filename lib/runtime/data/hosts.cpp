@@ -2,10 +2,12 @@
 #include "runtime/data/hosts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <stdexcept>
 #include <utility>
 
+#include "base/model/text.hpp"
 #include "runtime/data/front_door.hpp"
 #include "runtime/data/user_code.hpp"
 
@@ -24,13 +26,42 @@ Hosts::Hosting& Hosts::hosting_of(Type& type) {
   return hosting;
 }
 
+HostedType hosted_type(const EntityType& definition) {
+  static constexpr std::array kStrategies{"least-shards", "rendezvous", "weighted", "ring"};
+  const TypeOptions& options = definition.options;
+  return {definition.name,
+          options.shard_count,
+          {kStrategies.at(static_cast<std::size_t>(options.placement)), options.role,
+           options.spread_zones, options.consistency == Consistency::strict}};
+}
+
+std::string Hosts::differs(const HostedType& asked, const std::string& asker) const {
+  const Type* type = context_.dispatch->find_type(asked.name);
+  if (type != nullptr && type->shard_count != asked.shard_count) {
+    return "type " + asked.name + " has " + std::to_string(type->shard_count) +
+           " shards in this cluster, " + asker + " " + std::to_string(asked.shard_count);
+  }
+  const HostedType* known = find_hosted(known_types_, asked.name);
+  const PlacementSettings* placed = known == nullptr ? nullptr : &known->placement;
+  if (type != nullptr && has(*type)) placed = &hostings_[type->index].placement;
+  if (placed == nullptr || *placed == asked.placement) return {};
+  return "type " + asked.name + " is placed by " + to_text(*placed) + " in this cluster, " + asker +
+         " " + to_text(asked.placement);
+}
+
 Errc Hosts::host(EntityType definition) {
   Type* type = context_.dispatch->add_type(definition.name, definition.options.shard_count);
   if (type == nullptr) return Errc::exhausted;
-  if (type->shard_count != definition.options.shard_count) return Errc::config_mismatch;
+  const HostedType asked = hosted_type(definition);
+  if (!differs(asked, "").empty()) return Errc::config_mismatch;
+  if (!may_run(asked.placement)) {
+    context_.listener->log(LogLevel::info, "host.only_routes", "type=" + asked.name);
+    return Errc::ok;
+  }
   Hosting& hosting = hosting_of(*type);
   if (hosting.local) return Errc::invalid_argument;
   hosting.local = true;
+  hosting.placement = asked.placement;
   hosting.definition = std::move(definition);
   settle_orphans(hosting);
   announce();
@@ -47,7 +78,7 @@ void Hosts::announce() {
   std::vector<HostedType> types;
   for (const Hosting& hosting : hostings_) {
     if (hosting.type == nullptr || !has(*hosting.type)) continue;
-    types.push_back({hosting.type->name, hosting.type->shard_count});
+    types.push_back({hosting.type->name, hosting.type->shard_count, hosting.placement});
   }
   std::sort(types.begin(), types.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
@@ -69,9 +100,10 @@ void Hosts::deliver(Type& type, ShardId shard, std::uint64_t sender, const wire:
     return deliver_to_worker(hosting, {shard, park(sender, message, deadline), context_.now});
   }
   Cells& cells = hosting.cells[shard.value];
-  const bool waits = in_user_code_ || context_.held || (fresh && cells.ready != 0);
+  const bool waits =
+      in_user_code_ || context_.held || (fresh && cells.ready != 0) || !may_start(hosting);
   if (executor_ == nullptr && waits) {
-    if (ready_.size() >= context_.config.buffered_messages) {
+    if (ready_.size() + halted_.size() >= context_.config.buffered_messages) {
       return context_.dispatch->refuse(message.correlation.node, message.correlation.slot,
                                        Errc::overloaded, "too many messages wait on this node");
     }
@@ -95,7 +127,7 @@ Hosts::Cell& Hosts::cell_of(Hosting& hosting, ShardId shard, std::string_view id
   if (found != map.end()) return *found->second;
   auto cell = std::make_unique<Cell>();
   cell->id = id;
-  cell->context = std::make_unique<Context>(messenger_.lock(), hosting.type->name, cell->id,
+  cell->context = std::make_unique<Context>(messenger_of(hosting).lock(), hosting.type->name, cell->id,
                                             context_.config.self.name);
   Cell& made = *cell;
   map.emplace(std::string_view(made.id), std::move(cell));
@@ -116,9 +148,10 @@ Entity& Hosts::entity_of(Hosting& hosting, Cell& cell) {
 // False: it failed. Touches nothing but the cell: it may run on a thread of the executor.
 bool Hosts::handle(Hosting& hosting, Cell& cell, std::uint64_t sender,
                    const wire::Message& message) {
-  detail::current_messenger() = messenger_;
+  const std::weak_ptr<Messenger>& via = messenger_of(hosting);
+  detail::current_messenger() = via;
   Delivery delivery{message.method, message.payload,
-                    AnyReplyPort(messenger_, ReplyAddress{message.correlation.node.value,
+                    AnyReplyPort(via, ReplyAddress{message.correlation.node.value,
                                                           message.correlation.slot}),
                     cell.context.get()};
   const AnyReplyPort port = delivery.port;
@@ -135,12 +168,17 @@ bool Hosts::handle(Hosting& hosting, Cell& cell, std::uint64_t sender,
 
 // Hands the mailbox's head to the pool. The cell stays where it is until `done` has run.
 void Hosts::post(Hosting& hosting, ShardId shard, Cell& cell) {
+  if (!may_start(hosting)) {
+    stalled_.emplace(hosting.type->index, shard.value);
+    return;
+  }
   cell.busy = true;
   Cells& cells = hosting.cells[shard.value];
   ++cells.busy;
   struct Job {
     core::Parked message;
     bool failed = false;
+    bool too_late = false;  // the right was over when its turn came
   };
   auto job = std::make_shared<Job>(Job{std::move(cell.mailbox.front())});
   cell.mailbox.pop_front();
@@ -153,6 +191,8 @@ void Hosts::post(Hosting& hosting, ShardId shard, Cell& cell) {
       shard.value,
       [this, at, target, job] {
         if (retired_) return;
+        job->too_late = !may_start(*at);
+        if (job->too_late) return;
         const wire::Message message = wire::own_envelope(job->message.envelope).message;
         job->failed = !handle(*at, *target, job->message.sender, message);
       },
@@ -165,6 +205,7 @@ void Hosts::post(Hosting& hosting, ShardId shard, Cell& cell) {
         }
         target->busy = false;
         --owner.busy;
+        if (job->too_late) target->mailbox.push_front(std::move(job->message));
         if (owner.stopping) {
           if (owner.busy == 0) finish_stop(*at, shard);
         } else if (!target->mailbox.empty()) {
@@ -174,12 +215,18 @@ void Hosts::post(Hosting& hosting, ShardId shard, Cell& cell) {
 }
 
 bool Hosts::run_ready(std::size_t& budget) {
-  if (ready_.empty() || in_user_code_ || budget == 0) return false;
+  if (in_user_code_ || budget == 0) return false;
+  resume();
+  if (ready_.empty()) return false;
   while (!ready_.empty() && budget > 0) {
     --budget;
     Ready next = std::move(ready_.front());
     ready_.pop_front();
     Hosting& hosting = hostings_[next.type];
+    if (!may_start(hosting)) {
+      halted_.push_back(std::move(next));
+      continue;
+    }
     --hosting.cells[next.shard.value].ready;
     const wire::Message message = wire::own_envelope(next.message.envelope).message;
     run(hosting, cell_of(hosting, next.shard, message.id), next.message.sender, message);
@@ -260,12 +307,7 @@ void Hosts::finish_stop(Hosting& hosting, ShardId shard) {
     }
     for (core::Parked& parked : cell.mailbox) unstarted.push_back(std::move(parked));
   }
-  std::erase_if(ready_, [&](Ready& ready) {
-    if (ready.type != hosting.type->index || ready.shard != shard) return false;
-    unstarted.push_back(std::move(ready.message));
-    return true;
-  });
-  cells.ready = 0;
+  take_ready(hosting, shard, unstarted);
   take_orphans(hosting, shard, unstarted);
   std::erase_if(hosting.orphan_states, [&](auto& orphan) {
     if (orphan.first != shard) return false;
@@ -309,12 +351,7 @@ void Hosts::drop(Type& type, ShardId shard) {
   cells.busy = 0;
   cells.stopping = false;
   ++cells.life;
-  std::erase_if(ready_, [&](Ready& ready) {
-    if (ready.type != type.index || ready.shard != shard) return false;
-    unstarted.push_back(std::move(ready.message));
-    return true;
-  });
-  cells.ready = 0;
+  take_ready(hosting, shard, unstarted);
   drop_at_worker(hosting, shard, unstarted);
   lose_orphan_states(hosting, shard);
   leave_behind(std::move(left));
@@ -328,6 +365,8 @@ void Hosts::drop(Type& type, ShardId shard) {
 void Hosts::retire() {
   retired_ = true;
   ready_.clear();
+  halted_.clear();
+  stalled_.clear();
   for (Hosting& hosting : hostings_) {
     for (Cells& cells : hosting.cells) {
       for (auto it = cells.map.begin(); it != cells.map.end(); ++it) {

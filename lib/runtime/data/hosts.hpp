@@ -19,6 +19,7 @@
 #include "core/region/region_types.hpp"
 #include "runtime/data/context.hpp"
 #include "runtime/data/dispatch.hpp"
+#include "runtime/data/guarded_messenger.hpp"
 #include "shardbus/entity.hpp"
 #include "wire/codec.hpp"
 
@@ -40,15 +41,27 @@ struct ShardLoad {
   std::uint64_t bytes = 0;
 };
 
+// What a node tells others of it.
+HostedType hosted_type(const EntityType& definition);
+
 class Hosts {
  public:
   Hosts(DataContext& context, std::weak_ptr<Messenger> messenger, Executor* executor)
-      : context_(context), messenger_(std::move(messenger)), executor_(executor) {}
+      : context_(context),
+        messenger_(std::move(messenger)),
+        guard_(std::make_shared<GuardedMessenger>(messenger_, context.strict_right)),
+        guarded_(guard_),
+        executor_(executor) {}
   ~Hosts();
 
-  // Errors: config_mismatch (the type is known with another shard count), exhausted (too many
-  // types), invalid_argument (this process hosts it already).
+  // Errors: config_mismatch (the type is known with other settings), exhausted (too many types),
+  // invalid_argument (this process hosts it already). A type that this node may not run is only
+  // made known, so that messages for it are routed.
   Errc host(EntityType type);
+  // What the cluster hosts, as the control plane last heard.
+  void set_known_types(std::vector<HostedType> types) { known_types_ = std::move(types); }
+  // Says what is different where the type is known with other settings; empty: nothing.
+  [[nodiscard]] std::string differs(const HostedType& type, const std::string& asker) const;
   // Whether this process or a worker here hosts it.
   [[nodiscard]] bool has(const Type& type) const;
 
@@ -79,6 +92,8 @@ class Hosts {
   // Bytes of messages that wait for a worker, or for its credit.
   [[nodiscard]] std::size_t waiting_bytes() const { return waiting_bytes_; }
   [[nodiscard]] std::size_t ready() const { return ready_.size(); }
+  // Messages of strict types that wait until this node has a majority.
+  [[nodiscard]] std::size_t halted() const { return halted_.size(); }
   void tick();
   // No message is handled any more; what a handler runs in is kept until it has ended.
   void retire();
@@ -131,6 +146,7 @@ class Hosts {
   struct Hosting {  // one entity type
     Type* type = nullptr;
     bool local = false;
+    PlacementSettings placement;  // meaningful while anybody here hosts it
     EntityType definition;
     std::vector<Cells> cells;
     std::vector<std::uint64_t> workers;
@@ -155,6 +171,16 @@ class Hosts {
     std::deque<std::pair<std::uint32_t, Waiting>> waiting;  // type, message: for credit
     std::map<std::pair<std::uint32_t, std::uint32_t>, Releasing> releasing;
   };
+  // hosts_strict.cpp
+  [[nodiscard]] bool may_start(const Hosting& hosting) const {
+    return !hosting.placement.strict || context_.strict_right->holds();
+  }
+  [[nodiscard]] const std::weak_ptr<Messenger>& messenger_of(const Hosting& hosting) const {
+    return hosting.placement.strict ? guarded_ : messenger_;
+  }
+  void take_ready(const Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
+  void resume();
+  void expire_halted();
   [[nodiscard]] std::uint64_t state_bytes(const Cells& cells);
   struct Ready {
     std::uint32_t type = 0;
@@ -190,15 +216,23 @@ class Hosts {
   void settle(Hosting& hosting, Waiting waiting);
   void settle_orphans(Hosting& hosting);
   void announce();
+  [[nodiscard]] bool may_run(const PlacementSettings& settings) const {
+    return !context_.config.proxy && has_role(context_.config.traits, settings.role);
+  }
 
   DataContext& context_;
   std::weak_ptr<Messenger> messenger_;
+  std::shared_ptr<Messenger> guard_;  // for handlers of strict types
+  std::weak_ptr<Messenger> guarded_;
   Executor* executor_;
   std::atomic<bool> retired_{false};  // read on the executor's threads
   std::size_t waiting_bytes_ = 0;     // before what leases of it
   std::deque<Hosting> hostings_;      // by Type::index, grown as needed
   std::map<std::uint64_t, Worker> workers_;
+  std::vector<HostedType> known_types_;
   std::deque<Ready> ready_;
+  std::deque<Ready> halted_;                 // of strict types, ahead of what is ready
+  std::set<std::pair<std::uint32_t, std::uint32_t>> stalled_;  // shards with mailboxes that wait
   std::set<std::pair<std::uint32_t, std::uint32_t>> stopping_;  // local shards: type, shard
   std::vector<std::unique_ptr<Cell>> abandoned_;  // a handler may still be running in it
   bool in_user_code_ = false;

@@ -30,10 +30,11 @@ std::string listed(const std::set<std::string>& ids) {
 
 }  // namespace
 
-// Says which of the types has another shard count here; empty: none.
+// Says which of the types cannot be run here as it is offered; empty: none.
 std::string Hosts::mismatch(const std::vector<HostedType>& types) const {
   for (const HostedType& offered : types) {
     if (offered.name.starts_with('$')) return "the type " + offered.name + " is reserved";
+    if (offered.placement.strict) return "the type " + offered.name + " is strict: a node has to host it";
     const Type* type = context_.dispatch->find_type(offered.name);
     if (type == nullptr && !context_.dispatch->has_room(offered.shard_count)) {
       return "with type " + offered.name + " there would be more than " +
@@ -43,10 +44,13 @@ std::string Hosts::mismatch(const std::vector<HostedType>& types) const {
     if (type != nullptr && type->index < hostings_.size() && hostings_[type->index].local) {
       return "the node itself hosts the type " + offered.name + ", and would run all its entities";
     }
-    if (type == nullptr || type->shard_count == offered.shard_count) continue;
-    std::string text = "type " + offered.name + " has " + std::to_string(type->shard_count) +
-                       " shards in this cluster, the worker offers " +
-                       std::to_string(offered.shard_count);
+    std::string text = differs(offered, "the worker offers");
+    if (text.empty() && !may_run(offered.placement)) {
+      text = "this node runs no entities of type " + offered.name +
+             (context_.config.proxy ? ": it is a proxy"
+                                    : ": it lacks the role " + offered.placement.role);
+    }
+    if (text.empty()) continue;
     context_.listener->log(LogLevel::error, "worker.config_mismatch", text);
     return text;
   }
@@ -61,7 +65,7 @@ void Hosts::add_worker(std::uint64_t session, const std::string& label,
     Type* added = offered.name.starts_with('$')
                       ? nullptr
                       : context_.dispatch->add_type(offered.name, offered.shard_count);
-    if (added == nullptr || added->shard_count != offered.shard_count) {
+    if (added == nullptr || !differs(offered, "").empty() || !may_run(offered.placement)) {
       std::string envelope;
       wire::encode(envelope, wire::Reject{static_cast<std::uint16_t>(Errc::config_mismatch),
                                           mismatch({offered}), 0});
@@ -75,6 +79,7 @@ void Hosts::add_worker(std::uint64_t session, const std::string& label,
       continue;
     }
     worker.parting = false;
+    if (!has(type)) hosting.placement = offered.placement;
     worker.types.push_back(type.index);
     hosting.workers.push_back(session);
     settle_orphans(hosting);
@@ -385,6 +390,7 @@ void Hosts::force_releases() {
 
 void Hosts::tick() {
   if (!stopping_.empty()) abandon_overdue();
+  if (!halted_.empty()) expire_halted();
   force_releases();
   for (Hosting& hosting : hostings_) {
     while (!hosting.orphans.empty() &&
@@ -398,7 +404,8 @@ void Hosts::tick() {
 }
 
 Time Hosts::next_deadline() const {
-  Time next = stopping_.empty() ? kNever : context_.now + kStopCheck;
+  const bool looks = !stopping_.empty() || !halted_.empty() || !stalled_.empty();
+  Time next = looks ? context_.now + kStopCheck : kNever;
   for (const auto& [session, worker] : workers_) {
     for (const auto& [key, part] : worker.releasing) {
       next = std::min(next, part.since + context_.config.handoff_timeout);

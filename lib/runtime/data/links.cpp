@@ -387,6 +387,7 @@ void Links::tick(Link& link) {
   }
   if (context_.now - link.heard < 4 * context_.config.ping_interval) return;
   link.heard = context_.now;
+  context_.rare.hit(Mark::link_silent);
   break_session(link);
   context_.wire->close_link(link.node.key);
   context_.wire->open_link(link.node);

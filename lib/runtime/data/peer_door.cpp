@@ -29,6 +29,7 @@ void PeerDoor::on_frame(std::uint32_t connection, std::string_view frame) {
   wire::Link link;
   if (first.kind != wire::Kind::link || wire::decode(first, link) != Errc::ok ||
       found == sessions_.end() || found->second.number != link.session) {
+    context_.rare.hit_if(link.session != 0, Mark::session_old);
     return no_session(connection);
   }
   Session& session = found->second;
@@ -36,6 +37,7 @@ void PeerDoor::on_frame(std::uint32_t connection, std::string_view frame) {
     // Frames were lost on the way; the sender has to know before anything newer is taken. Replies
     // to our asks may have been among them.
     const NodeKey from = session.node.key;
+    context_.rare.hit(Mark::session_gap);
     close(from);
     no_session(connection);
     return context_.dispatch->on_peer_session_replaced(from);
@@ -154,10 +156,12 @@ void PeerDoor::on_hello(std::uint32_t connection, const wire::Envelope& envelope
   }
   if (hello.to != kNoNode && hello.to != context_.self()) {
     // The greeter's session with this incarnation must not end for it.
+    context_.rare.hit(Mark::session_wrong_node);
     return refuse(connection, Errc::no_such_node, "another incarnation has this address now",
                   kRetryMs);
   }
   if (std::string text = objection(hello.node); !text.empty()) {
+    context_.rare.hit(Mark::session_over);
     return refuse(connection, Errc::stale_incarnation, std::move(text), kRetryMs);
   }
   if (!make_room(hello.node.key)) {
@@ -209,6 +213,7 @@ void PeerDoor::open(std::uint32_t connection, const NodeInfo& node) {
   if (older != connections_.end()) {
     if (older->second != connection) sessions_.erase(older->second);
     // Replies that the older session carried may be lost.
+    context_.rare.hit(Mark::session_replaced);
     context_.dispatch->on_peer_session_replaced(node.key);
   }
   connections_[node.key] = connection;

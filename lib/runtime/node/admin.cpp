@@ -152,7 +152,7 @@ void AdminAnswers::members() {
   out_.array(status.members.size());
   for (const auto& member : status.members) {
     const NodeInfo& node = member.member.node;
-    out_.map(13);
+    out_.map(17);
     out_.entry("name", node.name);
     out_.entry("key", node.key.value);
     out_.entry("incarnation", node.incarnation);
@@ -166,6 +166,12 @@ void AdminAnswers::members() {
     out_.entry("oldest", member.member.age == oldest);
     out_.entry("coordinator", node.key == status.coordinator);
     out_.entry("self", node.key == status.self.key);
+    out_.entry("zone", member.traits.zone);
+    out_.value(std::string_view("roles"));
+    out_.array(member.traits.roles.size());
+    for (const std::string& role : member.traits.roles) out_.value(std::string_view(role));
+    out_.entry("capacity", std::uint64_t{member.traits.capacity});
+    out_.entry("version", member.traits.version);
   }
 }
 

@@ -347,6 +347,21 @@ void ControlLoop::carry_out() {
     if (told_cluster_ != 0) was_member_ = true;
     link_.run([id = told_cluster_](DataPlane& plane) { plane.set_cluster_id(id); });
   }
+  if (plane_->known_types() != told_types_) {
+    told_types_ = plane_->known_types();
+    link_.run([types = told_types_](DataPlane& plane) { plane.set_known_types(types); });
+  }
+  share_right();
+}
+
+// Only where it matters: each is a pass of the link.
+void ControlLoop::share_right() {
+  const bool strict =
+      std::any_of(hosts_.begin(), hosts_.end(), [](const HostedType& type) { return type.placement.strict; });
+  const Time until = plane_->strict_until();
+  if (!strict || until == told_right_) return;
+  told_right_ = until;
+  link_.run([until](DataPlane& plane) { plane.set_strict_until(until); });
 }
 
 void ControlLoop::carry_out(const control::PublishDigest& output) {
@@ -441,10 +456,12 @@ void ControlLoop::rejoin(const std::string& reason) {
   for (const auto& [key, info] : known_) gossip_.disconnect(key);
   known_.clear();
   NodeInfo& self = options_.control.self;
-  ++self.incarnation;
+  self.incarnation = incarnations_.after(self.incarnation, plane_->cluster_id() != 0);
   self.key = node_key(self.name, self.incarnation);
   renew_(self);
   told_cluster_ = 0;
+  told_types_.clear();
+  told_right_ = Time{};
   begin_control(false);
 }
 

@@ -20,6 +20,7 @@
 #include "observe/log.hpp"
 #include "runtime/control/control_plane.hpp"
 #include "runtime/data/ports.hpp"
+#include "runtime/node/incarnations.hpp"
 #include "runtime/node/link.hpp"
 #include "runtime/node/readiness.hpp"
 #include "runtime/node/refounding.hpp"
@@ -92,6 +93,7 @@ class ControlLoop final : public DataListener {
   void read_gossip();
   void read_probes();
   void carry_out();
+  void share_right();
   void carry_out(const control::PublishDigest& output);
   void carry_out(const control::PublishDelta& output);
   void carry_out(const control::SendControl& output);
@@ -132,9 +134,12 @@ class ControlLoop final : public DataListener {
   bool refused_ = false;  // since the last report on the seeds
   Repeats repeats_;
   std::vector<HostedType> hosts_;
+  std::vector<HostedType> told_types_;
   std::uint64_t told_cluster_ = 0;
+  Time told_right_{};  // see ControlPlane::strict_until
   std::string rejoin_reason_;
   Refounding refounding_;
+  Incarnations incarnations_;
   bool placement_reported_ = false;
 
   std::mutex mutex_;

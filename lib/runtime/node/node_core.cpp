@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/hash.hpp"
+#include "shardbus/version.hpp"
 #include "transport/endpoint.hpp"
 #include "transport/threads.hpp"
 #include "transport/validate.hpp"
@@ -104,6 +105,7 @@ Status NodeCore::open() {
   control.control.self = info_;
   control.control.seed = std::random_device{}();
   control.control.digest_interval = options_.gossip_interval;
+  control.control.traits = traits();
   control.control.stable_after = options_.stable_after;
   control.control.downing = {options_.downing, options_.quorum_size, options_.down_if_alone};
   control.control.min_members = options_.min_members;
@@ -133,9 +135,17 @@ Status NodeCore::open() {
   return {};
 }
 
+NodeTraits NodeCore::traits() const {
+  NodeTraits traits{options_.zone, options_.roles, options_.capacity, kVersion};
+  std::sort(traits.roles.begin(), traits.roles.end());
+  return traits;
+}
+
 std::unique_ptr<DataPlane> NodeCore::make_plane(const NodeInfo& self) {
   DataConfig config;
   config.self = self;
+  config.traits = traits();
+  config.proxy = options_.proxy;
   config.cluster = options_.cluster;
   config.seed = (std::uint64_t{std::random_device{}()} << 32) | std::random_device{}();
   config.client_credit = options_.client_credit;
@@ -147,6 +157,7 @@ std::unique_ptr<DataPlane> NodeCore::make_plane(const NodeInfo& self) {
   config.handoff_timeout = options_.handoff_timeout;
   // Until then nobody else may have the shards of this node, should it stand still.
   config.worker_lease = options_.failure_timeout + options_.stable_after;
+  config.clock = transport::now;
   return std::make_unique<DataPlane>(std::move(config), *link_, *control_, weak_from_this(),
                                      pool_.get());
 }
@@ -176,12 +187,18 @@ Status NodeCore::host(EntityType type) {
   }
   Errc outcome = Errc::ok;
   const std::string name = type.name;
+  const HostedType asked = hosted_type(type);
+  std::string differs;
+  const auto host_on = [&](DataPlane& plane) {
+    outcome = plane.host(std::move(type));
+    if (outcome == Errc::config_mismatch) differs = plane.differs(asked);
+  };
   if (const auto pass = link_->try_pass()) {
-    outcome = link_->plane().host(std::move(type));
+    host_on(link_->plane());
   } else if (transport::Reactor::inside_pass()) {
     return {Errc::would_deadlock, "host() inside a callback of another node"};
   } else {
-    link_->run_and_wait([&](DataPlane& plane) { outcome = plane.host(std::move(type)); });
+    link_->run_and_wait(host_on);
   }
   if (outcome == Errc::ok) return {};
   const std::lock_guard lock(hosted_mutex_);
@@ -193,7 +210,7 @@ Status NodeCore::host(EntityType type) {
   }
   if (outcome == Errc::exhausted)
     return {outcome, "with type " + name + " there would be more types or shards than allowed"};
-  return {outcome, "type " + name + " is known in the cluster with another shard_count"};
+  return {outcome, differs};
 }
 
 // --- Messenger ---

@@ -49,6 +49,7 @@ class NodeCore final : public Messenger, public std::enable_shared_from_this<Nod
   Status open();
   Status bind(std::string& front, std::string& peer, std::string& gossip,
               std::optional<transport::GossipSockets>& sockets);
+  [[nodiscard]] NodeTraits traits() const;
   std::unique_ptr<DataPlane> make_plane(const NodeInfo& self);
   void part(Time until);
   bool wait_until(Time until, const std::function<bool(DataPlane&)>& holds);

@@ -19,7 +19,7 @@ void SeedLookup::start(std::vector<transport::SeedSource> sources) {
     std::vector<SeedFinding> findings;
     for (const transport::SeedSource& source : sources) {
       const auto addresses = transport::look_up(source);
-      SeedFinding finding{source, addresses.ok(), {}, {}};
+      SeedFinding finding{source, addresses.has_value(), {}, {}};
       if (addresses) finding.addresses = *addresses;
       if (!addresses) finding.trouble = addresses.error().text();
       if (addresses && addresses->empty()) finding.trouble = "no address yet";

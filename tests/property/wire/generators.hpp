@@ -68,8 +68,20 @@ inline std::uint32_t any_shard_count() {
 inline ShardName any_shard(std::uint32_t shard_count = wire::kShardCountMax) {
   return {any_name(wire::kTypeBytesMax), ShardId{*rc::gen::inRange<std::uint32_t>(0, shard_count)}};
 }
+inline PlacementSettings any_placement() {
+  if (*rc::gen::arbitrary<bool>()) return {};
+  return {any_name(wire::kTypeBytesMax), any_name(wire::kNodeNameBytesMax),
+          *rc::gen::arbitrary<bool>()};
+}
 inline HostedType any_type() {
-  return {any_name(wire::kTypeBytesMax), any_shard_count()};
+  return {any_name(wire::kTypeBytesMax), any_shard_count(), any_placement()};
+}
+inline NodeTraits any_traits() {
+  if (*rc::gen::arbitrary<bool>()) return {};
+  return {any_name(wire::kNodeNameBytesMax),
+          list_of(5, [] { return any_name(wire::kNodeNameBytesMax); }),
+          *rc::gen::inRange<std::uint32_t>(1, wire::kCapacityMax + 1),
+          any_name(wire::kNodeNameBytesMax)};
 }
 inline std::vector<HostedType> any_types() {
   return list_of(5, any_type);

@@ -257,6 +257,7 @@ RC_GTEST_PROP(RoundTrip, Digest, ()) {
   digest.table_hash = *any_uint();
   digest.load = *any_uint();
   digest.leaving = *rc::gen::arbitrary<bool>();
+  digest.traits = any_traits();
   control_survives(digest);
 }
 

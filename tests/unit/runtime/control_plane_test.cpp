@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <stdexcept>
+
 namespace shardbus::control {
 namespace {
 
@@ -93,6 +96,12 @@ TEST_F(AloneTest, RefusalsNameBothValues) {
   EXPECT_EQ(static_cast<Errc>(shards.code), Errc::config_mismatch);
   EXPECT_THAT(shards.text, HasSubstr("'cart' has 4 shards here, 8 there"));
 
+  const JoinRefused placed =
+      ask({"orders", info("bb", 1, "b"), {HostedType{"cart", 4, {"ring", "web", false}}}});
+  EXPECT_EQ(static_cast<Errc>(placed.code), Errc::config_mismatch);
+  EXPECT_THAT(placed.text,
+              HasSubstr("'cart' is placed by least-shards here, ring on role web there"));
+
   const JoinRefused stale = ask({"orders", info("a", 4, "a"), {}});
   EXPECT_EQ(static_cast<Errc>(stale.code), Errc::stale_incarnation);
   EXPECT_THAT(stale.text, HasSubstr("incarnation 5 is known here, 4 asked"));
@@ -157,6 +166,50 @@ TEST(Policies, MoreMembersThanAStaticQuorumCanSplitAreWarnedOf) {
   }
   EXPECT_THAT(texts,
               testing::ElementsAre("2 members, quorum_size is 1: any split downs all of them"));
+}
+
+// Whatever a strategy does, shards get homes, and somebody is told.
+TEST(PlannerFailures, AreContainedAndReported) {
+  const std::vector<std::pair<Planner, std::string>> planners = {
+      {[](const auto&) -> std::vector<PlacementMove> { throw std::runtime_error("no idea"); },
+       "cart: no idea"},
+      {[](const auto&) -> std::vector<PlacementMove> { throw 7; }, "cart: it threw no std"},
+      {[](const auto&) { return std::vector<PlacementMove>{}; }, "cart: no home for 4 shards"},
+      {[](const PlacementSnapshot& in) {
+         return std::vector<PlacementMove>{{ShardId{99}, kNoNode, in.nodes.front().key},
+                                           {ShardId{0}, NodeKey{5}, in.nodes.front().key},
+                                           {ShardId{1}, kNoNode, NodeKey{12345}},
+                                           {ShardId{2}, kNoNode, in.nodes.front().key},
+                                           {ShardId{2}, kNoNode, in.nodes.front().key}};
+       },
+       "cart: no home for 3 shards"},
+  };
+  const NodeInfo self = info("a", 5, "a");
+  for (const auto& [planner, expected] : planners) {
+    ControlConfig made = config(self, true);
+    made.planner = planner;
+    const Time now = Time{} + 1s;
+    ControlPlane plane(now, made);
+    std::set<std::uint32_t> homes;
+    std::string told;
+    for (auto outputs = plane.take_outputs(); !outputs.empty(); outputs = plane.take_outputs()) {
+      for (const ControlOutput& output : outputs) {
+        if (const auto* event = std::get_if<Event>(&output)) {
+          if (event->name == "coordinator.planner_failed") told += event->text + "\n";
+        }
+        const auto* command = std::get_if<TellRegion>(&output);
+        if (command == nullptr) continue;
+        if (const auto* request = std::get_if<ReportRequest>(&command->message)) {
+          plane.on_message(now, self.key,
+                           RegionReport{request->term, request->claimant, self.key, {}});
+        } else if (const auto* home = std::get_if<RehomeShard>(&command->message)) {
+          EXPECT_TRUE(homes.insert(home->shard.shard.value).second);
+        }
+      }
+    }
+    EXPECT_EQ(homes.size(), 4U) << expected;
+    EXPECT_THAT(told, HasSubstr(expected));
+  }
 }
 
 TEST_F(AloneTest, ASecondMachineOfOneNameIsRefusedWhileTheFirstIsHeard) {
@@ -373,6 +426,7 @@ class ListenerTest : public testing::Test {
                                           digest.set.members.size() + 1});
     }
     for (const NodeInfo& node : previous) insert(digest.set.previous, node.key);
+    digest.dead = dead_;
     now_ += 10ms;
     plane_.on_digest(now_, digest);
     look();
@@ -395,6 +449,7 @@ class ListenerTest : public testing::Test {
   std::vector<NodeInfo> three_{first_, second_, self_};
   std::vector<NodeInfo> four_{first_, second_, self_, joiner_};
   std::vector<Parting> parted_;
+  KeySet dead_;  // that the digests name
 };
 
 // It would refuse the joiner for ever, though the others may still let it in.
@@ -411,6 +466,15 @@ TEST_F(ListenerTest, WhoJoinedAVersionThatCountedIsDeadWhenItIsMissing) {
   hear(first_, 1, 4, three_, false, true);
   hear(first_, 1, 5, four_, true, true);
   hear(second_, 2, 6, three_, false, true);
+  EXPECT_THAT(parted_, testing::ElementsAre(Parting::dead));
+}
+
+// The table may still name it: who routes to it has to know that nobody answers there.
+TEST_F(ListenerTest, WhoWasNeverConnectedIsDeadToTheDataPlaneToo) {
+  insert(dead_, joiner_.key);
+  hear(first_, 1, 5, four_, false, true);
+  EXPECT_THAT(parted_, testing::ElementsAre(Parting::dead));
+  hear(first_, 1, 6, three_, false, true);
   EXPECT_THAT(parted_, testing::ElementsAre(Parting::dead));
 }
 

@@ -132,6 +132,19 @@ TEST(Codec, WelcomeHasTheProtocolsLimitsByDefault) {
   EXPECT_EQ(welcome.limits.batch, kBatchMax);
 }
 
+// A node of an earlier release tells none; its envelope is shorter by one element.
+TEST(Codec, AJoinWithoutSettingsIsRead) {
+  std::string bytes;
+  encode(bytes, ControlMessage(JoinRequest{"shop", test::node_b(), {{"cart", 4}}, {}}));
+  ASSERT_EQ(bytes.back(), '\x90');
+  bytes.pop_back();
+  --bytes.front();
+  ControlMessage read = JoinRequest{"", {}, {}, {{"left", "over"}}};
+  ASSERT_EQ(decode(first(bytes), read), Errc::ok);
+  EXPECT_EQ(std::get<JoinRequest>(read).hosts.size(), 1U);
+  EXPECT_TRUE(std::get<JoinRequest>(read).settings.empty());
+}
+
 TEST(Codec, ReportsKeepTheirOrder) {
   RegionReport report{Term{1}, NodeKey{2}, NodeKey{3}, {}};
   for (const char* type : {"b", "a", "b"}) {

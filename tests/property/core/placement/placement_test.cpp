@@ -6,57 +6,24 @@
 #include <algorithm>
 #include <map>
 
-#include "base/random.hpp"
+#include "snapshots.hpp"
 
 namespace shardbus::placement {
 namespace {
 
 constexpr std::uint64_t kCases = 3000;
 
+constexpr Shape kSmall = {7, 60, 1, 1, true};
+
 PlacementSnapshot random_snapshot(Random& random) {
-  PlacementSnapshot snapshot;
-  snapshot.type = "cart";
-  const std::uint64_t nodes = random.between(1, 7);
-  for (std::uint64_t i = 1; i <= nodes; ++i) {
-    snapshot.nodes.push_back(PlacementNode{NodeKey{i}, random.below(5)});
-  }
-  const std::uint64_t shards = random.between(1, 60);
-  for (std::uint64_t i = 0; i < shards; ++i) {
-    // Nodes 8 and 9 are owners that may not own any more.
-    snapshot.owners.push_back(NodeKey{random.chance(0.2) ? 0 : random.between(1, nodes)});
-    if (random.chance(0.1)) snapshot.owners.back() = NodeKey{random.between(8, 9)};
-    snapshot.fixed.push_back(random.chance(0.1));
-  }
-  snapshot.move_limit = random.chance(0.5) ? shards : random.below(10);
+  PlacementSnapshot snapshot = random_snapshot(random, kSmall);
+  if (random.chance(0.5)) snapshot.move_limit = random.below(10);
   return snapshot;
 }
 
-std::map<NodeKey, std::int64_t> counts(const PlacementSnapshot& snapshot,
-                                       const std::vector<NodeKey>& owners) {
-  std::map<NodeKey, std::int64_t> result;
-  for (const PlacementNode& node : snapshot.nodes) result[node.key] = 0;
-  for (const NodeKey owner : owners) {
-    if (result.contains(owner)) ++result[owner];
-  }
-  return result;
-}
-
-std::vector<NodeKey> applied(const PlacementSnapshot& snapshot,
-                             const std::vector<PlacementMove>& moves) {
-  std::vector<NodeKey> owners = snapshot.owners;
-  for (const PlacementMove& move : moves) {
-    EXPECT_EQ(owners[move.shard.value], move.from);
-    EXPECT_FALSE(snapshot.fixed[move.shard.value]);
-    EXPECT_NE(move.from, move.to);
-    owners[move.shard.value] = move.to;
-  }
-  return owners;
-}
-
-std::int64_t spread(const std::map<NodeKey, std::int64_t>& loads) {
-  const auto less = [](const auto& a, const auto& b) { return a.second < b.second; };
-  return std::max_element(loads.begin(), loads.end(), less)->second -
-         std::min_element(loads.begin(), loads.end(), less)->second;
+void unbind(PlacementSnapshot& snapshot) {
+  std::fill(snapshot.fixed.begin(), snapshot.fixed.end(), false);
+  std::fill(snapshot.resting.begin(), snapshot.resting.end(), false);
 }
 
 // Moves that any plan needs to level what is owned: each node above its share has to give.
@@ -96,9 +63,9 @@ TEST(LeastShards, LevelsWithAsFewMovesAsCanBe) {
   for (std::uint64_t i = 0; i < kCases; ++i) {
     PlacementSnapshot snapshot = random_snapshot(random);
     snapshot.move_limit = snapshot.owners.size();
-    std::fill(snapshot.fixed.begin(), snapshot.fixed.end(), false);
+    unbind(snapshot);
     for (NodeKey& owner : snapshot.owners) {
-      if (owner == kNoNode || owner.value > 7) owner = snapshot.nodes.front().key;
+      if (owner == kNoNode || owner.value > 1000) owner = snapshot.nodes.front().key;
     }
     const auto moves = least_shards(snapshot);
     const auto total = static_cast<std::int64_t>(snapshot.owners.size());
@@ -114,7 +81,7 @@ TEST(LeastShards, ComesToRestAndNeverMovesBack) {
   for (std::uint64_t i = 0; i < kCases; ++i) {
     PlacementSnapshot snapshot = random_snapshot(random);
     snapshot.move_limit = std::max<std::size_t>(snapshot.move_limit, 1);
-    std::fill(snapshot.fixed.begin(), snapshot.fixed.end(), false);
+    unbind(snapshot);
     std::size_t rounds = 0;
     for (auto moves = least_shards(snapshot); !moves.empty(); moves = least_shards(snapshot)) {
       ASSERT_LE(++rounds, snapshot.owners.size() + 1) << "case " << i;
@@ -122,6 +89,79 @@ TEST(LeastShards, ComesToRestAndNeverMovesBack) {
     }
     ASSERT_LE(spread(counts(snapshot, snapshot.owners)), 1) << "case " << i;
   }
+}
+
+// Loads of nodes 1, 2, ... whose shards are numbered in that order.
+PlacementSnapshot loaded(const std::vector<std::uint32_t>& loads) {
+  PlacementSnapshot snapshot;
+  snapshot.type = "cart";
+  for (std::uint64_t i = 0; i < loads.size(); ++i) {
+    snapshot.nodes.push_back(named_node(i + 1));
+    snapshot.owners.insert(snapshot.owners.end(), loads[i], NodeKey{i + 1});
+  }
+  snapshot.fixed.resize(snapshot.owners.size());
+  snapshot.move_limit = snapshot.owners.size();
+  return snapshot;
+}
+
+std::string told(const std::vector<PlacementMove>& moves) {
+  std::string out;
+  for (const PlacementMove& move : moves) {
+    out += (out.empty() ? "" : " ") + std::to_string(move.shard.value) + ":" +
+           std::to_string(move.from.value) + ">" + std::to_string(move.to.value);
+  }
+  return out;
+}
+
+TEST(LeastShards, ExactOutcomes) {
+  const std::vector<std::pair<std::vector<std::uint32_t>, std::string>> cases = {
+      {{1, 2, 0}, "1:2>3"},
+      {{1, 1, 0}, ""},
+      {{2, 0, 0}, "0:1>2"},
+      {{3, 0, 0}, "0:1>2 1:1>3"},
+      {{4, 4, 0}, "0:1>3 4:2>3"},
+      {{4, 4, 2}, "0:1>3"},
+      {{5, 5, 0}, "0:1>3 5:2>3 1:1>3"},
+      {{3, 2, 2}, ""},
+      {{0, 4}, "0:2>1 1:2>1"},
+      {{9, 0, 0}, "0:1>2 1:1>3 2:1>2 3:1>3 4:1>2 5:1>3"},
+      {{5}, ""},
+  };
+  for (const auto& [loads, expected] : cases) {
+    EXPECT_EQ(told(least_shards(loaded(loads))), expected);
+  }
+}
+
+TEST(LeastShards, TheLimitTakesTheFirstMovesOfTheWholePlan) {
+  Random random(4);
+  for (std::uint64_t i = 0; i < kCases; ++i) {
+    PlacementSnapshot snapshot = random_snapshot(random);
+    const std::size_t limit = snapshot.move_limit;
+    const auto some = least_shards(snapshot);
+    snapshot.move_limit = snapshot.owners.size();
+    auto all = least_shards(snapshot);
+    std::size_t placed = 0;
+    for (const PlacementMove& move : all) placed += move.from == kNoNode ? 1 : 0;
+    all.resize(std::min(all.size(), placed + limit));
+    ASSERT_EQ(some, all) << "case " << i;
+  }
+}
+
+TEST(LeastShards, ARestingShardLeavesOnlyANodeThatMayNotOwnIt) {
+  PlacementSnapshot snapshot = loaded({4, 0});
+  snapshot.resting = {true, true, false, true};
+  EXPECT_EQ(told(least_shards(snapshot)), "2:1>2");
+  snapshot.nodes.erase(snapshot.nodes.begin());
+  EXPECT_EQ(told(least_shards(snapshot)), "0:1>2 1:1>2 2:1>2 3:1>2");
+}
+
+TEST(LeastShards, WithoutRebalanceOnlyHomesAreGiven) {
+  PlacementSnapshot snapshot = loaded({4, 0, 1});
+  snapshot.rebalance = false;
+  EXPECT_EQ(told(least_shards(snapshot)), "");
+  snapshot.owners[0] = kNoNode;
+  snapshot.nodes.pop_back();
+  EXPECT_EQ(told(least_shards(snapshot)), "0:0>2 4:3>2");
 }
 
 TEST(LeastShards, NobodyToOwnGivesNoMoves) {

@@ -32,11 +32,12 @@ MemberSet make_set(unsigned members, unsigned previous = 0) {
   return set;
 }
 
-std::vector<unsigned> quorums(const MemberSet& set, unsigned universe) {
+std::vector<unsigned> quorums(const Rules& rules, const MemberSet& set, unsigned universe) {
   std::vector<unsigned> result;
   for (unsigned agreeing = 1; agreeing <= universe; ++agreeing) {
     if ((agreeing & ~universe) != 0) continue;
-    if (count({}, set, keys_of_mask(agreeing), {}) == Authority::full) result.push_back(agreeing);
+    if (count(rules, set, keys_of_mask(agreeing), {}) == Authority::full)
+      result.push_back(agreeing);
   }
   return result;
 }
@@ -50,11 +51,11 @@ void expect_all_meet(const std::vector<unsigned>& left, const std::vector<unsign
 
 // Whoever decides under the old version, while the new one is not counted, or under the new one
 // meets everybody else who could: so two deciders of different terms share a member.
-void check_change(unsigned before, unsigned after) {
+void check_change(const Rules& rules, unsigned before, unsigned after) {
   const unsigned universe = before | after;
-  const auto old_counted = quorums(make_set(before), universe);
-  const auto joint = quorums(make_set(after, before), universe);
-  const auto new_counted = quorums(make_set(after), universe);
+  const auto old_counted = quorums(rules, make_set(before), universe);
+  const auto joint = quorums(rules, make_set(after, before), universe);
+  const auto new_counted = quorums(rules, make_set(after), universe);
   expect_all_meet(old_counted, old_counted, "old with old");
   expect_all_meet(old_counted, joint, "old with joint");
   expect_all_meet(joint, joint, "joint with joint");
@@ -62,13 +63,57 @@ void check_change(unsigned before, unsigned after) {
   expect_all_meet(new_counted, new_counted, "new with new");
 }
 
+// All policies but static-quorum count alike.
+std::vector<Rules> counting_rules() {
+  std::vector<Rules> all{{}};
+  for (unsigned quorum = 1; quorum <= kMembersMax; ++quorum) {
+    all.push_back({DowningPolicy::static_quorum, quorum});
+  }
+  return all;
+}
+
 TEST(Quorum, JointCountingMeetsForEverySetUpToSevenMembers) {
-  for (unsigned size = 1; size <= kMembersMax; ++size) {
-    const unsigned set = (1U << size) - 1;
-    if (size < kMembersMax) check_change(set, set | (1U << size));  // join
-    for (unsigned i = 0; i < size && size > 1; ++i) {
-      check_change(set, set & ~(1U << i));                   // leave
-      check_change(set, (set & ~(1U << i)) | (1U << size));  // new incarnation
+  for (const Rules& rules : counting_rules()) {
+    for (unsigned size = 1; size <= kMembersMax; ++size) {
+      const unsigned set = (1U << size) - 1;
+      if (size < kMembersMax) check_change(rules, set, set | (1U << size));  // join
+      for (unsigned i = 0; i < size && size > 1; ++i) {
+        check_change(rules, set, set & ~(1U << i));                   // leave
+        check_change(rules, set, (set & ~(1U << i)) | (1U << size));  // new incarnation
+      }
+    }
+  }
+}
+
+TEST(Quorum, ThePolicyChangesNothingInWhoMayDecide) {
+  for (const DowningPolicy policy :
+       {DowningPolicy::keep_oldest, DowningPolicy::down_all, DowningPolicy::lease_majority}) {
+    for (unsigned agreeing = 0; agreeing < 32; ++agreeing) {
+      for (unsigned dead = 0; dead < 32; ++dead) {
+        EXPECT_EQ(count({policy}, make_set(31), keys_of_mask(agreeing), keys_of_mask(dead)),
+                  count({}, make_set(31), keys_of_mask(agreeing), keys_of_mask(dead)));
+      }
+    }
+  }
+}
+
+// Whoever decides by evidence, as some are truly dead, meets whoever decides in full.
+TEST(Quorum, EvidenceOfTrueDeathsMeetsEveryFullQuorum) {
+  for (const Rules& rules : counting_rules()) {
+    for (unsigned size = 1; size <= 5; ++size) {
+      const unsigned all = (1U << size) - 1;
+      for (unsigned dead = 0; dead < all; ++dead) {
+        for (unsigned some = 1; some <= all; ++some) {
+          if ((some & dead) != 0) continue;
+          const Authority right =
+              count(rules, make_set(all), keys_of_mask(some), keys_of_mask(dead));
+          if (right == Authority::none) continue;
+          for (const unsigned full : quorums(rules, make_set(all), all)) {
+            if ((full & dead) != 0) continue;
+            ASSERT_NE(full & some, 0U) << full << " and " << some;
+          }
+        }
+      }
     }
   }
 }
@@ -76,12 +121,13 @@ TEST(Quorum, JointCountingMeetsForEverySetUpToSevenMembers) {
 // Two versions made from one counted set by two claimants: neither counts without a quorum of that
 // set, so both cannot count unseen.
 TEST(Quorum, TwoChangesOfOneSetMeet) {
+  const Rules rules;
   for (unsigned size = 2; size < kMembersMax; ++size) {
     const unsigned set = (1U << size) - 1;
     const unsigned universe = (set << 1U) | 1U;
     for (unsigned i = 0; i < size; ++i) {
-      const auto smaller = quorums(make_set(set & ~(1U << i), set), universe);
-      const auto larger = quorums(make_set(set | (1U << size), set), universe);
+      const auto smaller = quorums(rules, make_set(set & ~(1U << i), set), universe);
+      const auto larger = quorums(rules, make_set(set | (1U << size), set), universe);
       expect_all_meet(smaller, larger, "two changes");
     }
   }

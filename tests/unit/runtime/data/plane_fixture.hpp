@@ -229,7 +229,7 @@ class PlaneTest : public testing::Test {
 // Node B takes from node A what the test carries over, and the other way round.
 class TwoPlanesTest : public PlaneTest {
  protected:
-  TwoPlanesTest() : a_(1), b_(2) {
+  explicit TwoPlanesTest(DataConfig a = {}) : a_(1, std::move(a)), b_(2) {
     pass(a_, [&] { a_.plane->connect(info_of(2)); });
     pass(b_, [&] { b_.plane->connect(info_of(1)); });
   }

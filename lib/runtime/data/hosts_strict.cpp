@@ -1,0 +1,53 @@
+// Strict types: what waits while this node has no majority behind it.
+#include <algorithm>
+
+#include "runtime/data/hosts.hpp"
+
+namespace shardbus::runtime {
+
+// What a shard that stops has not begun, oldest first.
+void Hosts::take_ready(const Hosting& hosting, ShardId shard,
+                       std::vector<core::Parked>& unstarted) {
+  for (std::deque<Ready>* queue : {&halted_, &ready_}) {
+    std::erase_if(*queue, [&](Ready& ready) {
+      if (ready.type != hosting.type->index || ready.shard != shard) return false;
+      unstarted.push_back(std::move(ready.message));
+      return true;
+    });
+  }
+  hostings_[hosting.type->index].cells[shard.value].ready = 0;
+  stalled_.erase({hosting.type->index, shard.value});
+}
+
+void Hosts::resume() {
+  const bool waits = !halted_.empty() || !stalled_.empty();
+  if (!waits || !context_.strict_right->holds()) return;
+  ready_.insert(ready_.begin(), std::make_move_iterator(halted_.begin()),
+                std::make_move_iterator(halted_.end()));
+  halted_.clear();
+  for (const auto& [index, number] : std::exchange(stalled_, {})) {
+    Hosting& hosting = hostings_[index];
+    Cells& cells = hosting.cells[number];
+    if (cells.stopping) continue;
+    for (auto it = cells.map.begin(); it != cells.map.end(); ++it) {
+      Cell& cell = *it->second;
+      if (!cell.busy && !cell.mailbox.empty()) post(hosting, ShardId{number}, cell);
+    }
+  }
+}
+
+void Hosts::expire_halted() {
+  std::vector<core::Parked> late;
+  std::erase_if(halted_, [&](Ready& ready) {
+    if (context_.now < ready.message.deadline) return false;
+    --hostings_[ready.type].cells[ready.shard.value].ready;
+    late.push_back(std::move(ready.message));
+    return true;
+  });
+  for (const core::Parked& parked : late) {
+    context_.dispatch->refuse(parked.asker, parked.slot, Errc::expired,
+                              "the node of a strict entity has no majority");
+  }
+}
+
+}  // namespace shardbus::runtime
