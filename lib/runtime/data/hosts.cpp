@@ -127,8 +127,8 @@ Hosts::Cell& Hosts::cell_of(Hosting& hosting, ShardId shard, std::string_view id
   if (found != map.end()) return *found->second;
   auto cell = std::make_unique<Cell>();
   cell->id = id;
-  cell->context = std::make_unique<Context>(messenger_of(hosting).lock(), hosting.type->name, cell->id,
-                                            context_.config.self.name);
+  cell->context = std::make_unique<Context>(messenger_of(hosting).lock(), hosting.type->name,
+                                            cell->id, context_.config.self.name);
   Cell& made = *cell;
   map.emplace(std::string_view(made.id), std::move(cell));
   return made;
@@ -150,10 +150,10 @@ bool Hosts::handle(Hosting& hosting, Cell& cell, std::uint64_t sender,
                    const wire::Message& message) {
   const std::weak_ptr<Messenger>& via = messenger_of(hosting);
   detail::current_messenger() = via;
-  Delivery delivery{message.method, message.payload,
-                    AnyReplyPort(via, ReplyAddress{message.correlation.node.value,
-                                                          message.correlation.slot}),
-                    cell.context.get()};
+  Delivery delivery{
+      message.method, message.payload,
+      AnyReplyPort(via, ReplyAddress{message.correlation.node.value, message.correlation.slot}),
+      cell.context.get()};
   const AnyReplyPort port = delivery.port;
   const std::string sender_text = std::to_string(sender);
   cell.context->set_sender(sender_text);

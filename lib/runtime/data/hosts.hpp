@@ -231,8 +231,8 @@ class Hosts {
   std::map<std::uint64_t, Worker> workers_;
   std::vector<HostedType> known_types_;
   std::deque<Ready> ready_;
-  std::deque<Ready> halted_;                 // of strict types, ahead of what is ready
-  std::set<std::pair<std::uint32_t, std::uint32_t>> stalled_;  // shards with mailboxes that wait
+  std::deque<Ready> halted_;  // of strict types, ahead of what is ready
+  std::set<std::pair<std::uint32_t, std::uint32_t>> stalled_;   // shards with mailboxes that wait
   std::set<std::pair<std::uint32_t, std::uint32_t>> stopping_;  // local shards: type, shard
   std::vector<std::unique_ptr<Cell>> abandoned_;  // a handler may still be running in it
   bool in_user_code_ = false;

@@ -34,7 +34,8 @@ std::string listed(const std::set<std::string>& ids) {
 std::string Hosts::mismatch(const std::vector<HostedType>& types) const {
   for (const HostedType& offered : types) {
     if (offered.name.starts_with('$')) return "the type " + offered.name + " is reserved";
-    if (offered.placement.strict) return "the type " + offered.name + " is strict: a node has to host it";
+    if (offered.placement.strict)
+      return "the type " + offered.name + " is strict: a node has to host it";
     const Type* type = context_.dispatch->find_type(offered.name);
     if (type == nullptr && !context_.dispatch->has_room(offered.shard_count)) {
       return "with type " + offered.name + " there would be more than " +

@@ -212,14 +212,11 @@ struct TestNode {
 class PlaneTest : public testing::Test {
  protected:
   // One pass of the node.
-  template <class F>
-  void pass(TestNode& node, F&& body) {
+  template <class F = void (*)()>
+  void pass(TestNode& node, F&& body = [] {}) {
     node.plane->begin(now_);
     body();
     node.plane->end();
-  }
-  void pass(TestNode& node) {
-    pass(node, [] {});
   }
   void later(Duration time) { now_ += time; }
 

@@ -92,10 +92,10 @@ std::vector<std::string> streamed(const Envelopes& envelopes) {
     wire::StreamMessage message;
     if (envelope.kind == wire::Kind::stream_state) {
       EXPECT_EQ(wire::decode(envelope, state), Errc::ok);
-      found.push_back(state.entity.id + "=" + state.entity.state);
+      found.push_back(std::string(state.id) + "=" + std::string(state.state));
     } else if (envelope.kind == wire::Kind::stream_message) {
       EXPECT_EQ(wire::decode(envelope, message), Errc::ok);
-      found.emplace_back(message.message.payload);
+      found.emplace_back(wire::own_envelope(message.envelope).message.payload);
     }
   }
   return found;
@@ -230,8 +230,10 @@ TEST_F(WorkerPartingTest, WhatItHadGivenBackBeforeItDiedCounts) {
 
 // One handler that did not end cost every entity of its shard the state.
 TEST_F(WorkerPartingTest, AForcedStopKeepsWhatWasSavedAndNamesTheRest) {
-  std::string hanging = "x";
-  while (shard_of(hanging, kShards) != shard_.shard) hanging += "x";
+  std::string hanging;
+  for (int n = 0; hanging.empty() || shard_of(hanging, kShards) != shard_.shard; ++n) {
+    hanging = "hanging-" + std::to_string(n);
+  }
   Outcome saved;
   Outcome outcome;
   pass(a_, [&] {
