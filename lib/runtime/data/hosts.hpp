@@ -157,8 +157,10 @@ class Hosts {
   // A shard that a worker was asked to give back.
   struct Releasing {
     // What becomes of the states: they go along with the shard; its life is over, and nobody waits
-    // for them; or the shard stays on this node, and they wait for its next host.
-    enum class Then : std::uint8_t { stream, nothing, stay };
+    // for them; the shard stays on this node, and they wait for its next host; or it did not stay
+    // so long, and they are lost.
+    enum class Then : std::uint8_t { stream, nothing, stay, lose };
+    [[nodiscard]] bool over() const { return then == Then::nothing || then == Then::lose; }
     Time since{};
     Then then = Then::stream;
     std::vector<core::SavedEntity> states;  // of the parts that came so far
@@ -209,6 +211,7 @@ class Hosts {
   void set_aside(Worker& worker);
   void drop_at_worker(Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
   void lose_orphan_states(Hosting& hosting, ShardId shard);
+  void note_lost(const Hosting& hosting, ShardId shard, std::size_t states);
   void take_orphans(Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
   void released(Hosting& hosting, ShardId shard, std::uint64_t session, Releasing part);
   void say_goodbye_if_parted(std::uint64_t session);

@@ -253,7 +253,7 @@ void Hosts::stop_at_worker(Hosting& hosting, ShardId shard) {
     return set_aside(worker->second);
   }
   Releasing* const part = releasing_of(hosting, shard);
-  if (part == nullptr || part->then == Releasing::Then::nothing) return finish_stop(hosting, shard);
+  if (part == nullptr || part->over()) return finish_stop(hosting, shard);
   part->then = Releasing::Then::stream;
 }
 
@@ -289,7 +289,12 @@ void Hosts::drop_at_worker(Hosting& hosting, ShardId shard, std::vector<core::Pa
     if (!gives) release_from_worker(hosting, shard, session, Releasing::Then::nothing);
     set_aside(worker);
     Releasing& part = worker.releasing.at(place);
-    part.then = Releasing::Then::nothing;
+    if (part.then == Releasing::Then::stay) {
+      part.then = Releasing::Then::lose;
+      note_lost(hosting, shard, part.states.size());
+    } else if (!part.over()) {
+      part.then = Releasing::Then::nothing;
+    }
     part.states.clear();
     sessions.push_back(session);
   }
@@ -302,11 +307,15 @@ void Hosts::drop_at_worker(Hosting& hosting, ShardId shard, std::vector<core::Pa
 void Hosts::lose_orphan_states(Hosting& hosting, ShardId shard) {
   const std::size_t lost = std::erase_if(hosting.orphan_states,
                                          [&](const auto& orphan) { return orphan.first == shard; });
-  for (std::size_t i = 0; i < lost; ++i) context_.count(Count::states_lost);
-  if (lost == 0) return;
+  note_lost(hosting, shard, lost);
+}
+
+void Hosts::note_lost(const Hosting& hosting, ShardId shard, std::size_t states) {
+  for (std::size_t i = 0; i < states; ++i) context_.count(Count::states_lost);
+  if (states == 0) return;
   context_.listener->log(LogLevel::warn, "worker.states_lost",
                          "type=" + hosting.type->name + " shard=" + std::to_string(shard.value) +
-                             " entities=" + std::to_string(lost) +
+                             " entities=" + std::to_string(states) +
                              " reason=no host of the type took them in time");
 }
 
@@ -317,7 +326,9 @@ void Hosts::on_released(std::uint64_t session, wire::Released message) {
   const auto place = found->second.releasing.find({type->index, message.shard.shard.value});
   if (place == found->second.releasing.end()) return;
   Releasing& part = place->second;
-  if (part.then != Releasing::Then::nothing) {
+  if (part.then == Releasing::Then::lose) {
+    note_lost(hosting_of(*type), message.shard.shard, message.states.size());
+  } else if (!part.over()) {
     for (wire::EntityState& entity : message.states) {
       part.states.push_back({std::move(entity.id), std::move(entity.state)});
     }
@@ -353,7 +364,7 @@ void Hosts::released(Hosting& hosting, ShardId shard, std::uint64_t session, Rel
                                          std::move(unstarted));
   }
   // Of a shard that came here again meanwhile, states may wait for this.
-  if (part.then == Releasing::Then::nothing) settle_orphans(hosting);
+  if (part.over()) settle_orphans(hosting);
   for (core::SavedEntity& entity : part.states) restore(*hosting.type, shard, std::move(entity));
   for (Waiting& waiting : part.waiting) settle(hosting, std::move(waiting));
 }

@@ -205,6 +205,7 @@ TEST_F(WorkerPartingTest, TheStateOfALifeThatIsOverGoesToNobody) {
   pass(a_, [&] { a_.owner("job", key_of(2), 2); });
   released(kFirst, {{"id", "old"}});
   EXPECT_TRUE(received(kSecond).of(wire::Kind::restore).empty());
+  EXPECT_EQ(counted("states_lost"), 1U);
   EXPECT_EQ(received(kFirst).of(wire::Kind::goodbye).size(), 1U);
 }
 
