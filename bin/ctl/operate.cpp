@@ -328,6 +328,24 @@ void add_apply(CLI::App& app, const Globals& globals) {
   });
 }
 
+void add_confirm(CLI::App& app, const Globals& globals) {
+  auto arguments = std::make_shared<OperateArguments>();
+  CLI::App& command = add_command(
+      app, "confirm", "Say that whoever was removed by evidence alone is gone for good.");
+  add_actor(command, *arguments);
+  command.callback([&globals, arguments] {
+    Session session(globals);
+    (void)ask_coordinator(session, "order", order("confirm", *arguments));
+    const auto done = [&] {
+      return session.ask_node("", "status", nullptr).value("evidence", false) == false;
+    };
+    if (!wait_until(globals.timeout, done, {}))
+      fail(Exit::not_met, "it is taken, but a majority of the members has not repeated it yet");
+    print(globals, {{"confirmed", true}},
+          [](const Json&) { return std::string("confirmed: strict types run again\n"); });
+  });
+}
+
 void add_moves(CLI::App& app, const Globals& globals) {
   CLI::App& command = add_command(app, "moves", "Moves under way, and what operators ordered.");
   command.callback([&globals] {
@@ -374,6 +392,7 @@ void add_operate(CLI::App& app, const Globals& globals) {
   add_uncordon(app, globals);
   add_drain(app, globals);
   add_rebalance(app, globals);
+  add_confirm(app, globals);
   add_moves(app, globals);
   add_history(app, globals);
 }

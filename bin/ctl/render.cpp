@@ -123,12 +123,12 @@ std::string cell(const Json& value) {
 
 std::string render_status(const Json& status) {
   std::string text =
-      lines(status, {"node",      "key",      "incarnation",  "state",       "ready",
-                     "why",       "cluster",  "cluster_id",   "term",        "coordinator",
-                     "authority", "version",  "uptime_ms",    "listen",      "peer",
-                     "gossip",    "members",  "up",           "unreachable", "shards_owned",
-                     "entities",  "sessions", "pending_asks", "moves_open",  "min_members",
-                     "held_back", "downing"});
+      lines(status, {"node",         "key",       "incarnation", "state",        "ready",
+                     "why",          "cluster",   "cluster_id",  "term",         "coordinator",
+                     "authority",    "evidence",  "version",     "uptime_ms",    "listen",
+                     "peer",         "gossip",    "members",     "up",           "unreachable",
+                     "shards_owned", "entities",  "sessions",    "pending_asks", "moves_open",
+                     "min_members",  "held_back", "downing"});
   const Json counters = member(status, "counters");
   if (counters.empty()) return text;
   std::vector<std::vector<std::string>> rows{{"COUNTER", "VALUE"}};

@@ -27,9 +27,10 @@ struct DaemonOptions {
 };
 
 // Where an option's value lives; its type decides how the value is written.
-using Field = std::variant<std::string*, std::vector<std::string>*, std::uint32_t*, milliseconds*,
-                           bool*, shardbus::ThreadPlacement*, shardbus::Placement*, shardbus::Consistency*,
-                           shardbus::DowningPolicy*, shardbus::LogLevel*, LogFormat*>;
+using Field =
+    std::variant<std::string*, std::vector<std::string>*, std::uint32_t*, milliseconds*, bool*,
+                 shardbus::ThreadPlacement*, shardbus::Placement*, shardbus::Consistency*,
+                 shardbus::DowningPolicy*, shardbus::LogLevel*, LogFormat*>;
 
 // What a text value must look like.
 enum class Form : std::uint8_t { any, node_name, host, address, optional_address, seed };

@@ -1,7 +1,7 @@
 // Player of the coordinator (node 1). Every node hosts the types named by the last `view`.
 #include "base/model/text.hpp"
 #include "core/coordinator/coordinator.hpp"
-#include "core/placement/least_shards.hpp"
+#include "core/placement/planners.hpp"
 #include "golden/command.hpp"
 #include "golden/players.hpp"
 
@@ -13,7 +13,7 @@ ShardName shard(const std::string& text) {
   return ShardName{parts.at(0), ShardId{static_cast<std::uint32_t>(std::stoul(parts.at(1)))}};
 }
 
-// view nodes=1,2:dead,3:unreachable,4:leaving,5:joining hosts=cart/4,user/2
+// view nodes=1,2:dead,3:unreachable,4:leaving,5:joining hosts=cart/4,user/2/strict strict_homes=0|1
 // decide term= | stop | tick
 // report N cart:0=owner@2/1/3 cart:1=sending@2/1/4>3   (the state of each shard, type size 2)
 // answer owned|frozen cart:0 2/1/3 N
@@ -36,7 +36,7 @@ class CoordinatorPlayer final : public Player {
   static coordinator::Config config() {
     coordinator::Config config;
     config.self = NodeKey{1};
-    config.planner = placement::least_shards;
+    config.planner = placement::by_settings;
     return config;
   }
 
@@ -66,8 +66,10 @@ class CoordinatorPlayer final : public Player {
     for (const std::string& part : split(command.value("hosts"), ',')) {
       const auto fields = split(part, '/');
       hosts.push_back(HostedType{fields[0], static_cast<std::uint32_t>(std::stoul(fields.at(1)))});
+      hosts.back().placement.strict = fields.size() > 2 && fields[2] == "strict";
     }
     coordinator::View view;
+    view.strict_homes = command.value("strict_homes", "1") == "1";
     for (const std::string& part : split(command.value("nodes"), ',')) {
       const auto fields = split(part, ':');
       coordinator::Peer peer;

@@ -10,6 +10,8 @@ const std::vector<Break>& all_breaks() {
       {"command-forged", "a node is told to own a shard that another one was given",
        &Breaks::command_forged},
       {"handled-twice", "an entity handles a message again now and then", &Breaks::handled_twice},
+      {"lease-ignored", "owners of strict types run them as if they always had a majority",
+       &Breaks::lease_ignored},
       {"limit-lowered", "buffers are held against a tenth of their limits", &Breaks::limit_lowered},
       {"lower-term-repeated", "members repeat a lower term after a higher one",
        &Breaks::lower_term_repeated},

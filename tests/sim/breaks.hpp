@@ -12,6 +12,7 @@ struct Breaks {
   bool ask_forgotten = false;
   bool command_forged = false;
   bool handled_twice = false;
+  bool lease_ignored = false;
   bool limit_lowered = false;
   bool lower_term_repeated = false;
   bool order_swapped = false;

@@ -35,7 +35,25 @@ std::optional<std::string> check_limits(Node& node, std::uint64_t divisor) {
 std::optional<std::string> Checker::check(Time now, const Node& node) {
   if (auto broken = check_right(node)) return broken;
   if (auto broken = check_progress(node)) return broken;
-  return check_owners(now, node);
+  if (auto broken = check_owners(now, node)) return broken;
+  return check_strict(now, node);
+}
+
+std::optional<std::string> Checker::check_strict(Time now, const Node& node) {
+  if (strict_.empty()) return std::nullopt;
+  const NodeKey self = node.info.key;
+  Time& right = right_[self];
+  right = node.clock.world(node.control().strict_until());
+  if (now >= right) return std::nullopt;
+  for (const OwnedShard& shard : owned_by_[self]) {
+    if (!strict_.contains(shard.shard.type)) continue;
+    for (const auto& [other, generation] : owners_[shard.shard]) {
+      if (other == self || now >= right_[other]) continue;
+      return "strict " + to_text(shard.shard) + " may be run by " + to_text(self) + "@" +
+             to_text(shard.generation) + " and by " + to_text(other) + "@" + to_text(generation);
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> Checker::check_right(const Node& node) {

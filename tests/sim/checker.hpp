@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@ std::optional<std::string> check_limits(Node& node, std::uint64_t divisor);
 
 // - one node per (shard, generation), ever;
 // - on one incarnation the generation of an owned shard never goes back;
+// - no two owners that may run a shard of a strict type, ever;
 // - no two awake owners of a shard, unless a partition happened in this run (`overlap_allowed`);
 // - at most one node with full authority per term, ever; with partitions, evidence may repeat one;
 // - on one incarnation the repeated term, the stamp and the table's version never go back, and a
@@ -33,7 +35,8 @@ std::optional<std::string> check_limits(Node& node, std::uint64_t divisor);
 //   without a partition.
 class Checker {
  public:
-  explicit Checker(bool overlap_allowed) : overlap_allowed_(overlap_allowed) {}
+  Checker(bool overlap_allowed, std::set<std::string> strict)
+      : overlap_allowed_(overlap_allowed), strict_(std::move(strict)) {}
 
   // After an event at `node`. Returns what broke.
   std::optional<std::string> check(Time now, const Node& node);
@@ -60,10 +63,13 @@ class Checker {
   std::optional<std::string> check_table(Memory& memory, const Node& node) const;
   std::optional<std::string> check_owners(Time now, const Node& node);
   std::optional<std::string> check_owner(Time now, NodeKey self, const OwnedShard& shard);
+  std::optional<std::string> check_strict(Time now, const Node& node);
   void forget_owner(Time now, NodeKey self);
   void end_overlap(Time now, const ShardName& shard);
 
   bool overlap_allowed_;
+  std::set<std::string> strict_;   // types
+  std::map<NodeKey, Time> right_;  // until when an owner may run its strict shards
   std::map<std::pair<ShardName, Generation>, NodeKey> generations_;
   std::map<std::pair<NodeKey, ShardName>, Generation> last_owned_;
   std::map<ShardName, std::map<NodeKey, Generation>> owners_;

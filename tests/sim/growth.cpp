@@ -25,8 +25,10 @@ constexpr Duration kIdle = 1s;
 // Forming costs the cube of the nodes: each of them brings versions of the set that all tell to
 // all. Larger clusters are made at once.
 constexpr int kFormMax = 20;
+// And silence is waited out: seconds in which all tell all.
+constexpr int kSilenceMax = 60;
 constexpr Duration kPatience = 120s;
-constexpr Duration kLook = 20ms;
+constexpr Duration kLook = 1ms;
 constexpr const char* kType = "cart";
 
 // Owns what it is told to own, at once.
@@ -120,11 +122,19 @@ class Growth {
     result_.joined_settled = add(result_.joined, wait_for([this] { return settled(); }));
     result_.joined_bytes = static_cast<double>(peers_[0]->received - before);
     told_("crash");
-    crash(options_.nodes - 1);
+    crash(options_.nodes - 1, true);
     result_.crashed = wait_for([this] { return agreed(options_.nodes); });
     result_.crashed_settled = add(result_.crashed, wait_for([this] { return settled(); }));
+    if (options_.nodes <= kSilenceMax) {
+      told_("machine gone");
+      crash(options_.nodes - 2, false);
+      result_.vanished = wait_for([this] { return agreed(options_.nodes - 1); });
+      result_.vanished_settled = add(result_.vanished, wait_for([this] { return settled(); }));
+      start(false);
+      wait_for([this] { return agreed(options_.nodes) && settled(); });
+    }
     told_("crash of the decider");
-    crash(decider());
+    crash(decider(), true);
     result_.decider_crashed = wait_for([this] { return agreed(options_.nodes - 1); });
     result_.decider_settled = add(result_.decider_crashed, wait_for([this] { return settled(); }));
     result_.events = events_.count();
@@ -230,10 +240,11 @@ class Growth {
     events_.after(kSeedEvery, [this, &peer] { ask_seed(peer); });
   }
 
-  // The kernel of its machine refuses connections at once.
-  void crash(int number) {
+  // `proof`: the kernel of its machine refuses connections at once. Else nothing is heard any more.
+  void crash(int number, bool proof) {
     Peer& gone = *peers_[static_cast<std::size_t>(number)];
     gone.plane.reset();
+    if (!proof) return;
     for (auto& peer : peers_) {
       if (!peer->connected.contains(gone.info.key)) continue;
       events_.after(kDelay, [this, &peer = *peer, key = gone.info.key] {

@@ -30,6 +30,8 @@ struct GrowthResult {
   double joined_bytes = 0;     // of gossip in that time, received by one node
   Duration crashed{};          // a node that does not decide: all agree on the members
   Duration crashed_settled{};  // and every shard has an owner that lives
+  Duration vanished{};         // its machine is gone, nobody refuses a connection; 0: not measured
+  Duration vanished_settled{};
   Duration decider_crashed{};  // the same for the node that decides
   Duration decider_settled{};
   std::uint64_t control_bytes = 0;  // over links, all nodes, all the time

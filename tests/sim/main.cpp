@@ -187,6 +187,8 @@ nlohmann::json growth_json(const shardbus::sim::GrowthResult& result, std::int64
           {"join_received_bytes", result.joined_bytes},
           {"crash_s", seconds(result.crashed)},
           {"crash_settled_s", seconds(result.crashed_settled)},
+          {"vanish_s", seconds(result.vanished)},
+          {"vanish_settled_s", seconds(result.vanished_settled)},
           {"decider_crash_s", seconds(result.decider_crashed)},
           {"decider_crash_settled_s", seconds(result.decider_settled)},
           {"control_bytes", result.control_bytes},
@@ -211,9 +213,11 @@ int grow(const Options& options) {
               << " bytes/s sent and " << static_cast<std::uint64_t>(result.received_per_second)
               << " received per node; join " << seconds(result.joined) << " s (balanced "
               << seconds(result.joined_settled) << "), crash " << seconds(result.crashed)
-              << " s (owned " << seconds(result.crashed_settled) << "), decider's crash "
-              << seconds(result.decider_crashed) << " s (owned " << seconds(result.decider_settled)
-              << "); " << result.events << " events, " << watch.ms() << " ms\n";
+              << " s (owned " << seconds(result.crashed_settled) << "), machine gone "
+              << seconds(result.vanished) << " s (owned " << seconds(result.vanished_settled)
+              << "), decider's crash " << seconds(result.decider_crashed) << " s (owned "
+              << seconds(result.decider_settled) << "); " << result.events << " events, "
+              << watch.ms() << " ms\n";
   }
   if (options.json) std::cout << all.dump(2) << '\n';
   return 0;
@@ -233,9 +237,10 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(1, 1000));
   std::vector<std::string> downing;
   for (const auto& [name, rules] : policies()) downing.push_back(name);
-  app.add_option("--downing", options.downing,
-                 "policy of all nodes; keep-oldest-alone has down_if_alone off, static-quorum needs "
-                 "a majority of the nodes")
+  app.add_option(
+         "--downing", options.downing,
+         "policy of all nodes; keep-oldest-alone has down_if_alone off, static-quorum needs "
+         "a majority of the nodes")
       ->check(CLI::IsMember(downing))
       ->capture_default_str();
   app.add_flag("--calm", run.scenario.calm, "a network that does nothing but what faults do to it");

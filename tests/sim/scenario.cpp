@@ -15,6 +15,7 @@ constexpr Duration kSafetyPhase = 15s;
 constexpr Duration kLivenessPhase = 30s;
 // An operator notices that no cluster is left (every side downed itself) and starts one.
 constexpr Duration kOperatorAfter = 3s;
+constexpr std::uint64_t kStrictSalt = 0x57121c7;
 
 // Of the quiet time before the last asks: whatever a silent link does not know yet, its pings tell.
 constexpr Duration kCalmingDown = 2500ms;
@@ -51,6 +52,8 @@ class Scenario {
     config.machines = options_.machines != 0 ? options_.machines : drawn;
     const auto shards = static_cast<std::uint32_t>(random_.between(1, 24));
     types_ = {HostedType{"cart", shards}, HostedType{"user", 1 + shards / 3}};
+    // Drawn apart, so that it changes nothing else of a seed.
+    types_.front().placement.strict = Random(options_.seed ^ kStrictSalt).chance(0.4);
     config.types = types_;
     config.lossless = random_.chance(0.25);
     mix_ = draw_mix(random_, config.lossless);
@@ -116,6 +119,7 @@ class Scenario {
         return finish_work();
       }
       const bool late = world_.now() - begin > kOperatorAfter;
+      if (late) world_.confirm();
       if (late && !world_.anybody_in_cluster()) {
         world_.crash(0);
         world_.start(0, true);

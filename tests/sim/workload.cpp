@@ -98,6 +98,7 @@ std::vector<EntityType> Workload::types_for(Process& process) {
     EntityType& definition = definitions.emplace_back();
     definition.name = type.name;
     definition.options.shard_count = type.shard_count;
+    if (type.placement.strict) definition.options.consistency = Consistency::strict;
     definition.create = [this, &process](const Context&) {
       return std::make_unique<Counter>(*this, process);
     };

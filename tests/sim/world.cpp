@@ -14,6 +14,14 @@ using namespace std::chrono_literals;
 constexpr Duration kWorkEnds = 10ms;
 constexpr Duration kGossipArrives = 5s;
 
+std::set<std::string> strict_names(const std::vector<HostedType>& types) {
+  std::set<std::string> names;
+  for (const HostedType& type : types) {
+    if (type.placement.strict) names.insert(type.name);
+  }
+  return names;
+}
+
 }  // namespace
 
 World::World(WorldConfig config)
@@ -23,7 +31,7 @@ World::World(WorldConfig config)
           events_, random_,
           [this](int from, int to, const std::string& bytes) { deliver_gossip(from, to, bytes); }),
       wires_(events_, random_, network_, *this),
-      checker_(config_.overlap_allowed),
+      checker_(config_.overlap_allowed, strict_names(config_.types)),
       ledger_(ledger_config()),
       workload_(config_.workload, config_.types, config_.seed + 1, ledger_, config_.breaks),
       nodes_(static_cast<std::size_t>(config_.machines)),
@@ -166,6 +174,17 @@ void World::down(int at, int machine) {
   trace(node, "down " + this->node(machine).name);
   act(node, Side::control,
       [&node, machine, this] { node.control().down(here(node), this->node(machine).name); });
+}
+
+void World::confirm() {
+  for (Node& node : nodes_) {
+    if (!node.awake()) continue;
+    act(node, Side::control, [&node, this] {
+      coordinator::Order order;
+      order.kind = coordinator::OrderKind::confirm;
+      (void)node.control().order(here(node), order);
+    });
+  }
 }
 
 void World::refuse(int at, int machine) {

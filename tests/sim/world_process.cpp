@@ -44,6 +44,7 @@ void World::begin_life(Node& node, std::uint64_t incarnation, bool bootstrap) {
   data.self = node.info;
   data.cluster = "sim";
   data.seed = random_.next();
+  data.clock = [this, &node] { return here(node); };
   node.process = std::make_unique<Process>(here(node), std::move(control), std::move(data),
                                            *node.wire, process_options(node));
   node.process->messenger->now = [this, &node] { return here(node); };
@@ -229,6 +230,7 @@ bool World::pump(Node& node) {
     node.process->told_cluster = node.control().cluster_id();
     node.data().set_cluster_id(node.process->told_cluster);
   }
+  if (!config_.breaks.lease_ignored) node.data().set_strict_until(node.control().strict_until());
   return true;
 }
 

@@ -11,6 +11,12 @@ namespace {
 
 constexpr std::size_t kMoveTimes = 64;
 
+bool same_homes(const std::vector<Peer>& a, const std::vector<Peer>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Peer& x, const Peer& y) {
+    return x.key == y.key && x.state == y.state && x.leaving == y.leaving && x.hosts == y.hosts;
+  });
+}
+
 }  // namespace
 
 std::vector<Output> Coordinator::step(Time now, const Input& input) {
@@ -44,10 +50,20 @@ void Coordinator::set_view(const View& view) {
   const bool same = view.peers == peers_ && view.first_homes == first_homes_ &&
                     view.strict_homes == strict_homes_;
   if (same) return;
+  if (!same_homes(peers_, view.peers)) end_rests();
   peers_ = view.peers;
   first_homes_ = view.first_homes;
   strict_homes_ = view.strict_homes;
   dirty_ = true;
+}
+
+// When nodes come or go what was balanced is not so any more, and what has moved may move again.
+void Coordinator::end_rests() {
+  for (auto& [name, type] : types_) {
+    for (Shard& shard : type.shards) {
+      if (shard.rests_for_balance) shard.rests_until = Time{};
+    }
+  }
 }
 
 void Coordinator::note_report(const RegionReport& report) {
@@ -134,6 +150,7 @@ void Coordinator::confirm(Time now, const ShardName& name, Shard& shard,
   const Op op = std::exchange(shard.op, Op{});
   if (op.kind == OpKind::handoff) {
     shard.rests_until = now + config_.cooldown;
+    shard.rests_for_balance = op.cause == Cause::balance;
     move_times_.push_back(now - op.started);
     if (move_times_.size() > kMoveTimes) move_times_.pop_front();
   }

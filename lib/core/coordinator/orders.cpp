@@ -56,6 +56,8 @@ Ordered Coordinator::order(Time now, const Order& order) {
       return order_shard(order);
     case OrderKind::apply:
       return order_plan(now, order);
+    case OrderKind::confirm:
+      break;
   }
   return refused(Errc::invalid_argument, "no such order");
 }
@@ -210,7 +212,8 @@ Plan Coordinator::plan(Time now) const {
   return plan;
 }
 
-// Levelling waits until the view is settled, and until an upgrade is over; giving homes never waits.
+// Levelling waits until the view is settled, and until an upgrade is over; giving homes never
+// waits.
 std::string Coordinator::why_frozen() const {
   if (table_.orders.suspended) return kSuspended;
   for (const Peer& peer : peers_) {

@@ -13,6 +13,9 @@ std::vector<Output> Election::step(Time now, const Input& input) {
   std::vector<Output> out;
   std::visit(Overloaded{[&](const View& view) {
                           view_ = view;
+                          std::erase_if(peers_, [this](const auto& peer) {
+                            return !takes_part(view_.set, peer.first);
+                          });
                           max_term_ = std::max(max_term_, view_.set.stamp.term);
                         },
                         [&](const DigestSeen& digest) { digest_seen(now, digest, out); },
@@ -177,7 +180,6 @@ bool Election::contested() const {
 }
 
 void Election::settle(Time now, std::vector<Output>& out) {
-  std::erase_if(peers_, [this](const auto& peer) { return !takes_part(view_.set, peer.first); });
   if (claiming()) {
     leaderless_ = false;
     const Authority before = authority_;

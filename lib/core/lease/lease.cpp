@@ -15,11 +15,11 @@ void Lease::step(Time now, const Input& input) {
                           while (sent_.front().second + config_.lease < now) sent_.pop_front();
                         },
                         [&](const DigestSeen& digest) {
-                          const auto sent = std::lower_bound(
-                              sent_.begin(), sent_.end(), digest.repeated,
-                              [](const auto& entry, std::uint64_t number) {
-                                return entry.first < number;
-                              });
+                          const auto sent =
+                              std::lower_bound(sent_.begin(), sent_.end(), digest.repeated,
+                                               [](const auto& entry, std::uint64_t number) {
+                                                 return entry.first < number;
+                                               });
                           if (sent == sent_.end() || sent->first != digest.repeated) return;
                           Time& at = repeated_[digest.from];
                           at = std::max(at, sent->second);

@@ -24,6 +24,8 @@ void Membership::create(const NodeInfo& node, std::vector<Output>& out) {
 void Membership::seen(const Seen& input, std::vector<Output>& out) {
   Stamp& repeated = repeated_[input.from];
   repeated = std::max(repeated, input.set.stamp);
+  const Stamp before = set_.stamp;
+  const bool counted_before = set_.counted;
   if (input.set.stamp < set_.stamp) {
     ++ignored_old_;
     return;
@@ -35,6 +37,8 @@ void Membership::seen(const Seen& input, std::vector<Output>& out) {
     set_ = input.set;
     out.emplace_back(Adopted{set_.stamp});
   }
+  if (!takes_part(set_, input.from)) repeated_.erase(input.from);
+  if (set_.stamp == before && set_.counted == counted_before) return;
   std::erase_if(repeated_, [this](const auto& entry) { return !takes_part(set_, entry.first); });
   note_removal(out);
 }
@@ -88,8 +92,16 @@ bool Membership::try_count(const KeySet& dead, std::vector<Output>& out) {
 
 bool Membership::change(const Wishes& wishes, std::vector<Output>& out) {
   return remove_first(wishes.dead, "dead", out) ||
-         remove_first(wishes.unreachable, "unreachable", out) || add_first(wishes.joiners, out) ||
-         advance_states(wishes, out);
+         remove_first(wishes.unreachable, "unreachable", out) || confirm(wishes, out) ||
+         add_first(wishes.joiners, out) || advance_states(wishes, out);
+}
+
+// The lineage begins anew: if a majority of the whole set repeats this version, it counts in full.
+bool Membership::confirm(const Wishes& wishes, std::vector<Output>& out) {
+  if (!wishes.confirmed || !set_.evidence) return false;
+  set_.evidence = false;
+  propose(set_.members, set_.stamp.term, "confirmed", out);
+  return true;
 }
 
 bool Membership::remove_first(const KeySet& keys, const char* why, std::vector<Output>& out) {

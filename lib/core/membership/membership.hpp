@@ -30,6 +30,7 @@ struct Wishes {
   KeySet drained;                 // own nothing any more: leaving -> exiting -> removed
   std::vector<NodeInfo> joiners;  // in the order in which they asked
   KeySet presumed;                // taken for gone by the downing policy: they do not count
+  bool confirmed = false;         // by an operator: all that evidence removed is gone for good
 };
 
 // --- inputs ---
@@ -90,6 +91,7 @@ class Membership {
   bool try_count(const KeySet& dead, std::vector<Output>& out);
   bool change(const Wishes& wishes, std::vector<Output>& out);
   bool remove_first(const KeySet& keys, const char* why, std::vector<Output>& out);
+  bool confirm(const Wishes& wishes, std::vector<Output>& out);
   bool add_first(const std::vector<NodeInfo>& joiners, std::vector<Output>& out);
   bool advance_states(const Wishes& wishes, std::vector<Output>& out);
   [[nodiscard]] bool keeps_quorum(NodeKey without, const Wishes& wishes) const;

@@ -14,6 +14,7 @@ struct Load {
   std::int64_t weight = 1;
   std::uint64_t others = 0;            // shards of other types
   std::int64_t count = 0;              // shards of this type
+  std::int64_t resting = 0;            // of them: will be movable later
   std::vector<std::uint32_t> movable;  // may go for balance, the next one last
 };
 
@@ -54,6 +55,7 @@ class Plan {
     if (at < loads_.size()) {
       ++loads_[at].count;
       if (view_.may_balance(shard)) loads_[at].movable.push_back(shard);
+      loads_[at].resting += view_.rests(shard) ? 1 : 0;
     }
     if (at < loads_.size() || !view_.fixed(shard)) ++shards_;
   }
@@ -90,10 +92,19 @@ class Plan {
     ++to.count;
   }
 
+  // Whether it would give what it gets back once the shards of a fuller node have rested.
+  [[nodiscard]] bool waits_for_others(const Load& from) const {
+    if (from.count > shards_ * from.weight / weight_) return false;
+    return std::any_of(loads_.begin(), loads_.end(), [this](const Load& load) {
+      return load.resting > 0 && excess(load) >= weight_;
+    });
+  }
+
   bool level_once() {
     Load* from = highest();
     Load& to = lowest();
     if (from == nullptr || excess(*from) - excess(to) <= weight_) return false;
+    if (waits_for_others(*from)) return false;
     move(from->movable.back(), to);
     from->movable.pop_back();
     --from->count;

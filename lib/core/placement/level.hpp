@@ -14,6 +14,9 @@ namespace shardbus::placement {
 // than one shard: less would be no gain, and so a plan on the result is empty. Only the last two
 // kinds count against `move_limit`, and the moves given are the first of the whole plan.
 //
+// While shards of a node above its share rest, no other node gives what is within its own share: it
+// would get it back.
+//
 // `weights` has one number, at least 1, per node: its share is its part of their sum. `order` says
 // in which order shards are taken, each once. Equal nodes are told apart by their other shards in
 // proportion to the weight, then by age. An empty list of nodes gives no moves.

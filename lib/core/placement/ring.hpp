@@ -11,8 +11,8 @@ namespace shardbus::placement {
 inline constexpr std::uint32_t kRingPoints = 64;       // per node and unit of capacity
 inline constexpr std::uint32_t kRingCapacityMax = 32;  // more counts as this much
 
-// Moves as few shards as `rendezvous` when a node comes or goes, and finds a home faster with many
-// nodes, but loads differ more. All types lie differently on the ring.
+// Moves as few shards as `rendezvous` when a node comes or goes, and finds a home faster with very
+// many shards, but loads differ more. All types lie differently on the ring.
 std::vector<PlacementMove> ring(const PlacementSnapshot& snapshot);
 
 }  // namespace shardbus::placement

@@ -41,6 +41,10 @@ class View {
   [[nodiscard]] bool may_balance(std::uint32_t shard) const {
     return !fixed(shard) && !at(in_.resting, shard) && has(owner(shard));
   }
+  // It could be, had it not been moved lately.
+  [[nodiscard]] bool rests(std::uint32_t shard) const {
+    return !fixed(shard) && at(in_.resting, shard) && has(owner(shard));
+  }
   // Where an operator wants it, if it can be there now; else nobody.
   [[nodiscard]] NodeKey pin(std::uint32_t shard) const {
     const NodeKey wanted = shard < in_.pins.size() ? in_.pins[shard] : kNoNode;

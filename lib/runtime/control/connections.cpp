@@ -96,6 +96,10 @@ Digest ControlPlane::make_digest() const {
   digest.resigned = election_.resigned();
   digest.set = membership_.set();
   digest.unreachable = unreachable();
+  // Who has just joined has not missed anybody yet, but nobody may rely on it to reach one either.
+  for (const NodeKey key : detector_.watched()) {
+    if (!peers_.contains(key) && !contains(dead_, key)) insert(digest.unreachable, key);
+  }
   digest.dead = dead_;
   digest.hosts = hosts_;
   digest.table = table_.version;

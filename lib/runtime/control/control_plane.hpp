@@ -22,6 +22,7 @@
 #include "core/failure/failure.hpp"
 #include "core/lease/lease.hpp"
 #include "core/membership/membership.hpp"
+#include "runtime/control/control_outputs.hpp"
 #include "runtime/control/control_status.hpp"
 #include "shardbus/status.hpp"
 
@@ -49,53 +50,6 @@ struct ControlConfig {
   bool break_repeat_lower_term = false;  // demonstration only, see election
   bool break_answer_unchecked = false;   // demonstration only, see coordinator
 };
-
-enum class Severity : std::uint8_t { debug, info, warn, error };
-
-// --- outputs ---
-struct PublishDigest {
-  Digest digest;
-};
-struct PublishDelta {
-  TableDelta delta;
-};
-struct SendControl {
-  NodeKey to;
-  NodeInfo node;
-  ControlMessage message;
-};
-struct TellRegion {
-  ControlMessage message;
-};  // own region: a command or a ReportRequest
-struct ConnectNode {
-  NodeInfo node;
-};  // both its gossip and its peer endpoint
-enum class Parting : std::uint8_t {
-  stranger,  // never was a member: a joiner that stopped asking, a contact; may come again
-  left,      // in good order
-  dead,      // proven, or removed by a decision
-};
-struct DisconnectNode {
-  NodeKey node;
-  Parting how = Parting::stranger;
-};
-struct TableChanged {
-  AllocationTable table;
-};
-struct Event {
-  Severity severity;
-  std::string name;
-  std::string text;
-};
-struct LeaveDone {};
-struct DownSelf {
-  std::string reason;
-};  // start again with a new incarnation; nothing follows
-using ControlOutput =
-    std::variant<ConnectNode, DisconnectNode, TellRegion, SendControl, PublishDelta, PublishDigest,
-                 TableChanged, Event, LeaveDone, DownSelf>;
-
-std::string to_text(const ControlOutput& output);
 
 class ControlPlane {
  public:
@@ -163,6 +117,7 @@ class ControlPlane {
   bool known_cluster(const Digest& digest);
   void note_peer(const Digest& digest);
   void adopt_table(NodeKey from, const AllocationTable& table);
+  coordinator::Ordered confirm(const coordinator::Order& order);
   void note_change(Change change);
   void note_delta(const TableDelta& delta);
   void note_table(const AllocationTable& table);
@@ -265,6 +220,7 @@ class ControlPlane {
   bool warned_of_members_ = false;  // too many for static-quorum
   std::string held_back_;           // told last, by this node as coordinator
   // Of the counted set in the term that this node decides in: nobody was removed since then.
+  bool confirmed_ = false;  // by an operator, and not in the set yet
   KeySet counted_members_;
   Term counted_in_;
   Time unchanged_since_ = kNever;

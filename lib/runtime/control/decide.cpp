@@ -184,6 +184,7 @@ bool ControlPlane::decide_members() {
   if (!deciding()) return false;
   const auto outputs = membership_.step(now_, membership::Decide{election_.vote().term, wishes()});
   apply(outputs);
+  confirmed_ = confirmed_ && membership_.set().evidence;
   return !outputs.empty();
 }
 
@@ -202,6 +203,7 @@ membership::Wishes ControlPlane::wishes() const {
     if (done) insert(result.drained, key);
   }
   result.joiners = joiners();
+  result.confirmed = confirmed_;
   return result;
 }
 

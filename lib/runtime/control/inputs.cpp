@@ -90,8 +90,7 @@ void ControlPlane::accept_digest(const Digest& digest) {
   apply(election_.step(now_, election::DigestSeen{digest.from.key, digest.number, digest.vote,
                                                   digest.resigned, digest.set.stamp}));
   for (const Repeat& repeat : digest.repeats) {
-    if (repeat.node == self_)
-      lease_.step(now_, lease::DigestSeen{digest.from.key, repeat.digest});
+    if (repeat.node == self_) lease_.step(now_, lease::DigestSeen{digest.from.key, repeat.digest});
   }
   const bool differs = digest.table == table_.version && digest.table_hash != table_hash_ &&
                        digest.from.key == digest.table.claimant;

@@ -8,6 +8,7 @@ namespace shardbus::control {
 coordinator::Ordered ControlPlane::order(Time now, const coordinator::Order& order) {
   if (!enter(now)) return {Errc::stopped, {}};
   if (!deciding()) return {Errc::not_ready, "this node does not decide; ask the coordinator again"};
+  if (order.kind == coordinator::OrderKind::confirm) return confirm(order);
   coordinator::Ordered answer;
   for (coordinator::Output& output : coordinator_.step(now_, order)) {
     if (auto* ordered = std::get_if<coordinator::Ordered>(&output)) answer = std::move(*ordered);
@@ -15,6 +16,17 @@ coordinator::Ordered ControlPlane::order(Time now, const coordinator::Order& ord
   event(Severity::info, "order.taken",
         to_text(coordinator::Output{answer}) + (order.actor.empty() ? "" : " by " + order.actor));
   return answer;
+}
+
+coordinator::Ordered ControlPlane::confirm(const coordinator::Order& order) {
+  if (!membership_.set().evidence) {
+    return {Errc::invalid_argument, "no member was removed by evidence alone"};
+  }
+  confirmed_ = true;
+  event(Severity::warn, "membership.confirmed",
+        "who was removed by evidence is gone for good, says " +
+            (order.actor.empty() ? "an operator" : order.actor));
+  return {};
 }
 
 void ControlPlane::note_change(Change change) {

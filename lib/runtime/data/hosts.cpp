@@ -166,6 +166,17 @@ bool Hosts::handle(Hosting& hosting, Cell& cell, std::uint64_t sender,
   return false;
 }
 
+// Takes back what the pool has of an entity, if its handler has not begun; now it never will.
+bool Hosts::take_back(Cell& cell) {
+  if (!cell.busy) return false;
+  JobState queued = JobState::queued;
+  if (!cell.job->state.compare_exchange_strong(queued, JobState::cancelled)) return false;
+  cell.mailbox.push_front(std::move(cell.job->message));
+  cell.busy = false;
+  cell.asker = kNoNode;
+  return true;
+}
+
 // Hands the mailbox's head to the pool. The cell stays where it is until `done` has run.
 void Hosts::post(Hosting& hosting, ShardId shard, Cell& cell) {
   if (!may_start(hosting)) {
@@ -173,45 +184,44 @@ void Hosts::post(Hosting& hosting, ShardId shard, Cell& cell) {
     return;
   }
   cell.busy = true;
-  Cells& cells = hosting.cells[shard.value];
-  ++cells.busy;
-  struct Job {
-    core::Parked message;
-    bool failed = false;
-    bool too_late = false;  // the right was over when its turn came
-  };
-  auto job = std::make_shared<Job>(Job{std::move(cell.mailbox.front())});
+  ++hosting.cells[shard.value].busy;
+  const auto job = std::make_shared<Job>();
+  job->message = std::move(cell.mailbox.front());
   cell.mailbox.pop_front();
+  cell.job = job;
   cell.asker = job->message.asker;
   cell.slot = job->message.slot;
   Hosting* const at = &hosting;
   Cell* const target = &cell;
-  const std::uint64_t life = cells.life;
   executor_->post(
       shard.value,
       [this, at, target, job] {
-        if (retired_) return;
+        JobState queued = JobState::queued;
+        if (retired_ || !job->state.compare_exchange_strong(queued, JobState::begun)) return;
         job->too_late = !may_start(*at);
         if (job->too_late) return;
         const wire::Message message = wire::own_envelope(job->message.envelope).message;
         job->failed = !handle(*at, *target, job->message.sender, message);
       },
-      [this, at, target, shard, life, job] {
-        if (job->failed) context_.count(Count::handler_failures);
-        Cells& owner = at->cells[shard.value];
-        if (owner.life != life) {  // the shard went away under the handler
-          std::erase_if(abandoned_, [target](const auto& kept) { return kept.get() == target; });
-          return;
-        }
-        target->busy = false;
-        --owner.busy;
-        if (job->too_late) target->mailbox.push_front(std::move(job->message));
-        if (owner.stopping) {
-          if (owner.busy == 0) finish_stop(*at, shard);
-        } else if (!target->mailbox.empty()) {
-          post(*at, shard, *target);
-        }
-      });
+      [this, at, target, shard, job] { job_done(*at, shard, *target, *job); });
+}
+
+void Hosts::job_done(Hosting& hosting, ShardId shard, Cell& cell, Job& job) {
+  if (job.failed) context_.count(Count::handler_failures);
+  if (job.state == JobState::cancelled) return;  // the cell may be gone
+  if (job.abandoned) {                           // the shard went away under the handler
+    std::erase_if(abandoned_, [&cell](const auto& kept) { return kept.get() == &cell; });
+    return;
+  }
+  Cells& cells = hosting.cells[shard.value];
+  cell.busy = false;
+  --cells.busy;
+  if (job.too_late) cell.mailbox.push_front(std::move(job.message));
+  if (cells.stopping) {
+    if (cells.busy == 0) finish_stop(hosting, shard);
+  } else if (!cell.mailbox.empty()) {
+    post(hosting, shard, cell);
+  }
 }
 
 bool Hosts::run_ready(std::size_t& budget) {
@@ -242,6 +252,9 @@ void Hosts::stop(Type& type, ShardId shard) {
   Cells& cells = hosting.cells[shard.value];
   cells.stopping = true;
   cells.stopping_since = context_.now;
+  for (auto it = cells.map.begin(); it != cells.map.end(); ++it) {
+    if (take_back(*it->second)) --cells.busy;
+  }
   if (cells.busy == 0) return finish_stop(hosting, shard);
   stopping_.emplace(type.index, shard.value);
 }
@@ -253,6 +266,7 @@ void Hosts::leave_behind(std::vector<std::unique_ptr<Cell>> cells) {
     const NodeKey asker = cell->asker;
     const std::uint64_t slot = cell->slot;
     const std::deque<core::Parked> mailbox = std::exchange(cell->mailbox, {});
+    cell->job->abandoned = true;
     abandoned_.push_back(std::move(cell));
     if (asker != kNoNode) {
       context_.dispatch->refuse(asker, slot, Errc::unknown_outcome,
@@ -278,7 +292,7 @@ void Hosts::abandon_overdue() {
     }
     std::vector<std::unique_ptr<Cell>> left;
     for (auto it = cells.map.begin(); it != cells.map.end(); ++it) {
-      if (!it->second->busy) continue;
+      if (take_back(*it->second) || !it->second->busy) continue;
       context_.count(Count::forced_stops);
       context_.listener->log(LogLevel::warn, "entity.forced_stop",
                              "type=" + hosting.type->name + " id=" + it->second->id +
@@ -290,7 +304,6 @@ void Hosts::abandon_overdue() {
       it = it->second == nullptr ? cells.map.erase(it) : std::next(it);
     }
     cells.busy = 0;
-    ++cells.life;
     leave_behind(std::move(left));
     finish_stop(hosting, ShardId{number});
   }
@@ -343,6 +356,7 @@ void Hosts::drop(Type& type, ShardId shard) {
   std::vector<std::unique_ptr<Cell>> left;
   for (auto it = cells.map.begin(); it != cells.map.end(); ++it) {
     Cell& cell = *it->second;
+    take_back(cell);
     for (core::Parked& parked : cell.mailbox) unstarted.push_back(std::move(parked));
     cell.mailbox.clear();
     if (cell.busy) left.push_back(std::move(it.value()));
@@ -350,7 +364,6 @@ void Hosts::drop(Type& type, ShardId shard) {
   cells.map.clear();
   cells.busy = 0;
   cells.stopping = false;
-  ++cells.life;
   take_ready(hosting, shard, unstarted);
   drop_at_worker(hosting, shard, unstarted);
   lose_orphan_states(hosting, shard);
@@ -370,12 +383,13 @@ void Hosts::retire() {
   for (Hosting& hosting : hostings_) {
     for (Cells& cells : hosting.cells) {
       for (auto it = cells.map.begin(); it != cells.map.end(); ++it) {
-        if (it->second->busy) abandoned_.push_back(std::move(it.value()));
+        if (!it->second->busy) continue;
+        it->second->job->abandoned = true;
+        abandoned_.push_back(std::move(it.value()));
       }
       cells.map.clear();
       cells.busy = 0;
       cells.ready = 0;
-      ++cells.life;
     }
   }
 }

@@ -120,13 +120,22 @@ class Hosts {
   };
 
  private:
+  enum class JobState : std::uint8_t { queued, begun, cancelled };
+  struct Job {  // one message of an entity that the pool has
+    core::Parked message;
+    std::atomic<JobState> state{JobState::queued};
+    bool failed = false;
+    bool too_late = false;   // the right of a strict type was over when its turn came
+    bool abandoned = false;  // its cell is kept in abandoned_ until it ends
+  };
   struct Cell {
     std::string id;
     std::unique_ptr<Context> context;
     std::unique_ptr<Entity> entity;
     std::deque<core::Parked> mailbox;
     bool busy = false;
-    NodeKey asker;  // of the message that is being handled
+    std::shared_ptr<Job> job;  // while busy
+    NodeKey asker;             // of the message that is being handled
     std::uint64_t slot = 0;
   };
   struct Cells {
@@ -135,7 +144,6 @@ class Hosts {
     std::uint32_t ready = 0;  // of its messages in ready_
     bool stopping = false;
     Time stopping_since{};
-    std::uint64_t life = 0;  // tells results of an abandoned life apart
   };
   struct Waiting {  // for a host, or for a worker's credit
     ShardId shard;
@@ -180,6 +188,8 @@ class Hosts {
   [[nodiscard]] const std::weak_ptr<Messenger>& messenger_of(const Hosting& hosting) const {
     return hosting.placement.strict ? guarded_ : messenger_;
   }
+  static bool take_back(Cell& cell);
+  void job_done(Hosting& hosting, ShardId shard, Cell& cell, Job& job);
   void take_ready(const Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
   void resume();
   void expire_halted();

@@ -106,6 +106,7 @@ void AdminAnswers::cluster_entries() {
   out_.value(std::string_view("coordinator"));
   owner(status.coordinator);
   out_.entry("authority", kAuthority[static_cast<std::size_t>(status.authority)]);
+  out_.entry("evidence", status.evidence);
   out_.entry("version", kVersion);
   out_.entry("listen", status.self.front);
   out_.entry("peer", status.self.peer);
@@ -130,7 +131,7 @@ void AdminAnswers::status() {
   const DataStatus data = plane_.status();
   std::string why = why_not_ready(view_, 1);
   if (why.empty()) why = data.unsettled;
-  out_.map(28);
+  out_.map(29);
   cluster_entries();
   data_entries(data);
   out_.entry("cluster", plane_.config().cluster);

@@ -35,15 +35,16 @@ struct OrderName {
   const char* name;
   OrderKind kind;
 };
-constexpr std::array<OrderName, 9> kOrders = {{{"cordon", OrderKind::cordon},
-                                               {"drain", OrderKind::drain},
-                                               {"uncordon", OrderKind::uncordon},
-                                               {"suspend", OrderKind::suspend},
-                                               {"resume", OrderKind::resume},
-                                               {"move", OrderKind::move},
-                                               {"pin", OrderKind::pin},
-                                               {"unpin", OrderKind::unpin},
-                                               {"apply", OrderKind::apply}}};
+constexpr std::array<OrderName, 10> kOrders = {{{"cordon", OrderKind::cordon},
+                                                {"drain", OrderKind::drain},
+                                                {"uncordon", OrderKind::uncordon},
+                                                {"suspend", OrderKind::suspend},
+                                                {"resume", OrderKind::resume},
+                                                {"move", OrderKind::move},
+                                                {"pin", OrderKind::pin},
+                                                {"unpin", OrderKind::unpin},
+                                                {"apply", OrderKind::apply},
+                                                {"confirm", OrderKind::confirm}}};
 
 class OrderAnswers {
  public:

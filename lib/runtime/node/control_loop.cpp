@@ -356,8 +356,8 @@ void ControlLoop::carry_out() {
 
 // Only where it matters: each is a pass of the link.
 void ControlLoop::share_right() {
-  const bool strict =
-      std::any_of(hosts_.begin(), hosts_.end(), [](const HostedType& type) { return type.placement.strict; });
+  const bool strict = std::any_of(hosts_.begin(), hosts_.end(),
+                                  [](const HostedType& type) { return type.placement.strict; });
   const Time until = plane_->strict_until();
   if (!strict || until == told_right_) return;
   told_right_ = until;

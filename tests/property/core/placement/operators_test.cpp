@@ -109,5 +109,20 @@ TEST(BySettings, NamesTheStrategy) {
   EXPECT_EQ(by_settings(snapshot), least_shards(snapshot));
 }
 
+// A node within its share gives nothing while a fuller one only rests: it would get it back.
+TEST(Resting, HoldsUpOthersWhoWouldGiveTheirShare) {
+  PlacementSnapshot snapshot;
+  snapshot.type = "cart";
+  for (const std::uint64_t key : {1, 2, 3}) snapshot.nodes.push_back(PlacementNode{NodeKey{key}});
+  for (std::uint32_t i = 0; i < 12; ++i) {
+    snapshot.owners.push_back(NodeKey{i < 6 ? 1U : 2U});
+    snapshot.resting.push_back(i >= 6);
+  }
+  snapshot.move_limit = 12;
+  EXPECT_EQ(least_shards(snapshot).size(), 2U) << "one keeps its four of twelve";
+  snapshot.resting.assign(12, false);
+  EXPECT_EQ(least_shards(snapshot).size(), 4U);
+}
+
 }  // namespace
 }  // namespace shardbus::placement

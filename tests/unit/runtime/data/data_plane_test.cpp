@@ -113,8 +113,9 @@ TEST_F(DataPlaneTest, WhatAnEntityThatWasLeftBehindAnswersDoesNotCount) {
   Outcome running;
   Outcome waiting;
   pass(node, [&] {
-    node.ask({"echo", "id", "say", "x"}, 60s, running);
+    node.ask({"echo", "id", "silence", "x"}, 60s, running);
     node.ask({"echo", "id", "say", "x"}, 60s, waiting);
+    executor.begin();
     node.plane->dispatch().on_region_command(
         key_of(9),
         BeginHandoff{{"echo", shard_of("id", kShards)}, TestNode::generation(2), key_of(2)});
@@ -126,6 +127,39 @@ TEST_F(DataPlaneTest, WhatAnEntityThatWasLeftBehindAnswersDoesNotCount) {
   EXPECT_EQ(running.times, 1);
   EXPECT_EQ(waiting.error, Errc::stale_owner);
   EXPECT_EQ(waiting.times, 1);
+}
+
+// Neither a move nor a loss of the shard waits for what the pool has not begun, and the pool never
+// begins it.
+TEST_F(DataPlaneTest, WhatThePoolHasNotBegunMovesOn) {
+  LateExecutor executor;
+  TestNode node(1, {}, &executor);
+  std::vector<std::string> notes;
+  pass(node, [&] {
+    node.host_type("log", [&](const Context&) { return std::make_unique<Recorder>(notes); });
+    node.own("log");
+  });
+  const ShardName shard{"log", shard_of("id", kShards)};
+  Outcome moved;
+  pass(node, [&] {
+    node.ask({"log", "id", "note", "x"}, 60s, moved);
+    node.plane->dispatch().on_region_command(
+        key_of(9), BeginHandoff{shard, TestNode::generation(2), key_of(2)});
+  });
+  EXPECT_EQ(node.plane->dispatch().find_type("log")->shards[shard.shard.value].region.state(),
+            RegionState::sending);
+  pass(node, [&] { executor.run(); });
+  EXPECT_TRUE(notes.empty());
+  EXPECT_EQ(moved.times, 0) << "whoever gets it answers";
+
+  pass(node, [&] { node.own("log", 3); });
+  Outcome lost;
+  pass(node, [&] {
+    node.ask({"log", "id", "note", "y"}, 60s, lost);
+    node.owner("log", key_of(2), 4);
+  });
+  pass(node, [&] { executor.run(); });
+  EXPECT_TRUE(notes.empty());
 }
 
 TEST_F(DataPlaneTest, AskOverALink) {

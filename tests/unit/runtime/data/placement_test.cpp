@@ -74,6 +74,13 @@ TEST_F(PlacementTest, AProxyRunsNothing) {
   EXPECT_THAT(offer(node, {"cart", kShards}), HasSubstr("it is a proxy"));
 }
 
+TEST_F(PlacementTest, AWorkerCannotHostAStrictType) {
+  TestNode node(1, with({}));
+  HostedType strict{"cart", kShards};
+  strict.placement.strict = true;
+  EXPECT_THAT(offer(node, strict), HasSubstr("is strict: a node has to host it"));
+}
+
 class ProxyTest : public TwoPlanesTest {
  protected:
   ProxyTest() : TwoPlanesTest(proxy()) {}

@@ -1,0 +1,148 @@
+// Entities of strict types run only while this node has a majority behind it.
+#include <array>
+
+#include "unit/runtime/data/plane_fixture.hpp"
+
+namespace shardbus::runtime {
+namespace {
+
+class StrictTest : public PlaneTest {
+ protected:
+  StrictTest() : StrictTest(nullptr) {}
+  explicit StrictTest(Executor* executor) : node_(1, config(), executor) {
+    pass(node_, [&] {
+      EntityType type;
+      type.name = "log";
+      type.options.shard_count = kShards;
+      type.options.consistency = Consistency::strict;
+      type.create = [this](const Context&) { return std::make_unique<Late>(*this); };
+      EXPECT_EQ(node_.plane->host(std::move(type)), Errc::ok);
+      node_.own("log");
+    });
+  }
+
+  // Takes its time; "ask" keeps its port for later.
+  class Late final : public Entity {
+   public:
+    explicit Late(StrictTest& test) : test_(test) {}
+    void handle(Delivery& delivery) override {
+      test_.notes_.emplace_back(delivery.payload);
+      test_.now_ += test_.handler_takes_;
+      if (delivery.method == "tell_on") {
+        test_.told_ = delivery.context->messenger()->tell({"log", "other", "note", "told"});
+      }
+      if (delivery.port.valid()) (void)delivery.port.state()->answer({Errc::ok, {}, "done"});
+    }
+
+   private:
+    StrictTest& test_;
+  };
+
+  DataConfig config() {
+    DataConfig config;
+    config.clock = [this] { return now_; };
+    config.buffered_messages = 3;
+    return config;
+  }
+  void right_for(Duration time) {
+    pass(node_, [&] { node_.plane->set_strict_until(now_ + time); });
+  }
+  void note(const std::string& text, Outcome& outcome, milliseconds timeout = 5s,
+            std::string_view method = "note") {
+    pass(node_, [&] { node_.ask({"log", "id", method, text}, timeout, outcome); });
+  }
+
+  std::vector<std::string> notes_;
+  Duration handler_takes_{};
+  Status told_;
+  TestNode node_;
+};
+
+TEST_F(StrictTest, WithoutARightMessagesWaitAndKeepTheirOrder) {
+  Outcome first, second, third;
+  note("1", first);
+  note("2", second);
+  EXPECT_TRUE(notes_.empty());
+  EXPECT_EQ(node_.plane->status().counters.at("strict_waiting"), 2U);
+  right_for(1s);
+  EXPECT_EQ(notes_, (std::vector<std::string>{"1", "2"}));
+  note("3", third);
+  EXPECT_EQ(third.payload, "done");
+  EXPECT_EQ(node_.plane->status().counters.at("strict_waiting"), 0U);
+}
+
+TEST_F(StrictTest, NoHandlerStartsOnceTheRightIsOver) {
+  right_for(1s);
+  later(1s);
+  Outcome late;
+  note("late", late, 2s);
+  EXPECT_TRUE(notes_.empty());
+  later(2s);
+  pass(node_);
+  EXPECT_EQ(late.times, 1);
+  EXPECT_FALSE(error_info(late.error).may_have_happened) << "it has certainly not been handled";
+  right_for(1s);
+  EXPECT_TRUE(notes_.empty());
+}
+
+TEST_F(StrictTest, WhatWaitsIsBounded) {
+  std::array<Outcome, 4> outcomes;
+  for (Outcome& outcome : outcomes) note("x", outcome);
+  EXPECT_EQ(outcomes.back().error, Errc::overloaded);
+  EXPECT_EQ(outcomes.front().times, 0);
+}
+
+TEST_F(StrictTest, AnAnswerThatComesTooLateIsOfUnknownOutcome) {
+  right_for(1s);
+  handler_takes_ = 2s;
+  Outcome outcome;
+  note("long", outcome, 60s, "tell_on");
+  EXPECT_EQ(notes_, (std::vector<std::string>{"long"}));
+  EXPECT_EQ(outcome.error, Errc::unknown_outcome);
+  EXPECT_EQ(told_.code(), Errc::not_ready) << "nothing else gets out either";
+}
+
+TEST_F(StrictTest, WhatWaitsMovesOnWithTheShard) {
+  Outcome outcome;
+  note("x", outcome);
+  const ShardName shard{"log", shard_of("id", kShards)};
+  pass(node_, [&] {
+    node_.plane->dispatch().on_region_command(
+        key_of(9), BeginHandoff{shard, TestNode::generation(2), key_of(2)});
+  });
+  EXPECT_EQ(node_.plane->dispatch().find_type("log")->shards[shard.shard.value].region.state(),
+            RegionState::sending);
+  right_for(1s);
+  EXPECT_TRUE(notes_.empty());
+  EXPECT_EQ(node_.plane->status().counters.at("strict_waiting"), 0U);
+}
+
+TEST_F(StrictTest, ARetiredPlaneHasNoRight) {
+  right_for(60s);
+  pass(node_, [&] { node_.plane->retire("the node lost its place"); });
+  Outcome outcome;
+  note("x", outcome);
+  EXPECT_TRUE(notes_.empty());
+}
+
+class StrictPoolTest : public StrictTest {
+ protected:
+  StrictPoolTest() : StrictTest(&executor_) {}
+  LateExecutor executor_;
+};
+
+TEST_F(StrictPoolTest, ThePoolAsksAgainWhenItsTurnComes) {
+  right_for(1s);
+  Outcome outcome;
+  note("x", outcome);
+  later(1s);
+  pass(node_, [&] { executor_.run(); });
+  EXPECT_TRUE(notes_.empty());
+  right_for(1s);
+  pass(node_, [&] { executor_.run(); });
+  EXPECT_EQ(notes_, (std::vector<std::string>{"x"}));
+  EXPECT_EQ(outcome.payload, "done");
+}
+
+}  // namespace
+}  // namespace shardbus::runtime
