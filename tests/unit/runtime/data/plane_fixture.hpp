@@ -212,7 +212,8 @@ class PlaneTest : public testing::Test {
  protected:
   // One pass of the node.
   template <class F = void (*)()>
-  void pass(TestNode& node, F&& body = [] {}) {
+  void pass(
+      TestNode& node, F&& body = [] {}) {
     node.plane->begin(now_);
     body();
     node.plane->end();
