@@ -154,6 +154,7 @@ struct Welcome {
   Credit credit;
   SessionLimits limits;
   std::uint32_t ping_ms = 0;
+  std::uint32_t worker_lease_ms = 0;  // 0: none
   friend bool operator==(const Welcome&, const Welcome&) = default;
 };
 

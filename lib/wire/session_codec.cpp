@@ -122,6 +122,8 @@ bool read_welcome_key(Cursor& in, std::string_view key, Welcome& out, WelcomeSee
     read_limits(in, out.limits);
   } else if (key == "ping_ms") {
     out.ping_ms = in.narrow<std::uint32_t>();
+  } else if (key == "worker_lease_ms") {
+    out.worker_lease_ms = in.narrow<std::uint32_t>();
   } else {
     return false;
   }
@@ -190,7 +192,7 @@ Errc decode(const Envelope& in, Hello& out) {
 void encode(std::string& out, const Welcome& welcome) {
   Writer to(out);
   to.envelope(Kind::welcome, 1);
-  to.map(7);
+  to.map(welcome.worker_lease_ms == 0 ? 7 : 8);
   to.str("session");
   to.uint(welcome.session);
   to.str("node");
@@ -205,6 +207,9 @@ void encode(std::string& out, const Welcome& welcome) {
   write_limits(to, welcome.limits);
   to.str("ping_ms");
   to.uint(welcome.ping_ms);
+  if (welcome.worker_lease_ms == 0) return;
+  to.str("worker_lease_ms");
+  to.uint(welcome.worker_lease_ms);
 }
 
 Errc decode(const Envelope& in, Welcome& out) {

@@ -265,15 +265,15 @@ def test_h018_an_entity_that_does_not_stop_holds_up_nobody_beyond_the_limit(tmp_
                 wait_until(lambda name=name: bus.entity(TYPE, name).ask("peek", timeout=30)[0]
                            == other.name, f"{name} answers elsewhere")
             took = time.monotonic() - begin
-            print("counts", [bus.entity(TYPE, name).ask("peek")[1] for name in same])
+            # They had saved their state in time, and did not pay for the one that would not end.
+            assert [bus.entity(TYPE, name).ask("peek")[1] for name in same] == [1] * len(same)
             print(f"20 entities answer elsewhere after {took:.2f} s, limit {limit} s")
             assert took < limit + 2
             with pytest.raises(shardbus.UnknownOutcome):
                 hanging.result(20)
             assert bus.entity(TYPE, stubborn).ask("peek", timeout=10)[0] == other.name
             assert owner.daemon.wait() == 0
-        # The node knows the worker and the shard that did not stop, not what runs in it.
-        owner.daemon.wait_for_log(f"type={TYPE} shard={shard}")
+        owner.daemon.wait_for_log(f"type={TYPE} shard={shard} saved=20 running={stubborn}")
         assert owner.daemon.log().count("worker.forced_stop") == 1
         assert_single_owner(cluster)
 
@@ -314,6 +314,22 @@ def test_a_worker_drops_its_queue_with_its_node(tmp_path):
             cluster.wait_whole()
         lives = assert_single_owner(cluster)["order-311"]
         assert sum(life.handled for life in lives if life.node == owner.name) < 20
+
+
+def test_a_worker_begins_nothing_when_others_may_have_its_entities(tmp_path):
+    with cluster_of(3, tmp_path) as cluster:
+        hosted_by(cluster, cluster[1], cluster.members)
+        owner = owner_of(cluster, "order-311", cluster[1])
+        other = next(member for member in cluster.members if member is not owner)
+        with shardbus.connect(other.address) as bus:
+            burst(bus, "order-311", 200, 0.05)
+            owner.send(signal.SIGSTOP, worker=False)  # the node alone
+            answered_elsewhere(bus, "order-311", owner)
+            pause(2 * FAILURE_TIMEOUT)
+            owner.send(signal.SIGCONT)
+            cluster.wait_whole()
+        lives = assert_single_owner(cluster)["order-311"]
+        assert sum(life.handled for life in lives if life.node == owner.name) < 100
 
 
 def test_h091_a_machine_that_stood_still_goes_on_with_nothing(tmp_path):

@@ -142,6 +142,40 @@ def test_state_moves_to_the_worker_of_a_second_node(node):
                                                                      for i in range(64)]
 
 
+def restart_one_by_one(addresses, bus):
+    baskets = [bus.entity("basket", f"b{number}") for number in range(64)]
+    workers = [shardbus.Worker(address, [Basket]).start() for address in addresses]
+    try:
+        for number, basket in enumerate(baskets):
+            assert basket.ask("add", {"amount": number}) == number
+        count = 0
+        for _ in range(3):
+            for place, address in enumerate(addresses):
+                begin = time.monotonic()
+                workers[place].stop()
+                assert time.monotonic() - begin < 3, "it waited for nothing"
+                workers[place] = shardbus.Worker(address, [Basket]).start()
+                count += 1
+                assert [basket.ask("add", {"amount": 1}) for basket in baskets] == [
+                    number + count for number in range(64)]
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+def test_workers_of_one_node_restart_one_by_one_and_keep_every_count(node):
+    with shardbus.connect(node.address) as bus:
+        restart_one_by_one([node.address] * 2, bus)
+
+
+def test_workers_of_two_nodes_restart_one_by_one_and_keep_every_count(node):
+    with Daemon("--name", "second", "--seeds", node.address) as second:
+        second.ready()
+        wait_members(node, 2)
+        with shardbus.connect(node.address) as bus:
+            restart_one_by_one([node.address, second.address], bus)
+
+
 def test_a_restart_of_the_broker_ends_asks_at_once_and_the_client_goes_on():
     address = f"tcp://127.0.0.1:{free_port()}"
     with Daemon("--name", "again", listen=address) as node:

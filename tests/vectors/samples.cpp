@@ -154,6 +154,8 @@ void add_session(Samples& samples) {
                     wire::kPayloadBytesMax};
   welcome.ping_ms = 2000;
   samples.add("welcome", encoded(welcome));
+  welcome.worker_lease_ms = 2500;
+  samples.add("welcome: worker", encoded(welcome));
   const auto cluster_mismatch = static_cast<std::uint16_t>(Errc::cluster_mismatch);
   samples.add("reject", encoded(wire::Reject{cluster_mismatch, "theirs shop, yours shop2", 0}));
   samples.add("reject: try later",
@@ -217,6 +219,7 @@ void add_workers(Samples& samples) {
   samples.add("released: more to come", encoded(nothing));
   const std::vector<HostedType> types{{"cart", 256}, {"user", 64}};
   samples.add("offer", [&types](std::string& out) { wire::encode_offer(out, types); });
+  samples.add("offer: nothing", [](std::string& out) { wire::encode_offer(out, {}); });
   const std::vector<HostedType> placed{{"cart", 256, {"rendezvous", "web", true}}};
   samples.add("offer: placement", [&placed](std::string& out) { wire::encode_offer(out, placed); });
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import collections
 import heapq
 import logging
+import math
 from typing import Any, Callable, NamedTuple, Optional
 
 from . import wire
@@ -25,6 +26,7 @@ REJECTED_PAUSE = 5.0  # where the node does not say when trying again makes sens
 RECONNECT_PAUSE = 0.1
 LEAVE_PATIENCE = 2.0  # seconds in which a node that said goodbye answers what it has
 SILENT_PINGS = 4
+LEASE_PINGS = 4  # so often within a worker's lease the node is asked to renew it
 # How much longer we wait than the node was told, so that its own `timeout` can arrive.
 GRACE = 0.1
 FLUSH_BYTES = 64 << 10
@@ -90,6 +92,12 @@ class Handler:
     def received(self, envelope: wire.Envelope) -> None:
         """A message or a command for entities, or news about owners."""
 
+    def given_back(self) -> None:
+        """The node has all that `give_back` gave up."""
+
+    def lease_renewed(self) -> None:
+        """Handlers may begin again, in case they might not."""
+
 
 class Session:
     def __init__(self, settings: Settings, handler: Optional[Handler] = None):
@@ -110,6 +118,10 @@ class Session:
         self._granted = (0, 0)
         self._spent = (0, 0)
         self._leaves_at: Optional[float] = None  # the node said goodbye: until then for answers
+        self._giving_back = False
+        # Of a worker: until then nobody else has its entities, should the node stand still.
+        self._lease_until = math.inf
+        self._pings: collections.deque = collections.deque()  # times of those without an answer
         self._hello_at = self._patience_ends = 0.0
         self._heard_at = self._pinged_at = self._ticked_at = 0.0
 
@@ -165,6 +177,16 @@ class Session:
     def grant(self, envelopes: int, size: int) -> None:
         self.send(wire.envelope(Kind.CREDIT, envelopes, size))
 
+    def leased(self, now: float) -> bool:
+        """Whether a worker may begin a handler. Any thread may ask."""
+        return now < self._lease_until
+
+    def give_back(self) -> bool:
+        """Asks the node to take all of a worker's entities back. False: it has none of them."""
+        self._giving_back = True
+        self.send(wire.envelope(Kind.OFFER, []))
+        return self.state == "open"
+
     def take_back(self) -> list:
         """Gives the calls that were not sent, in order, and forgets them."""
         items = [self._asks.pop(item, None) if isinstance(item, int) else item
@@ -218,6 +240,8 @@ class Session:
             times.append(min(self._hello_at, self._patience_ends))
         elif self.state == "open" and self.welcome.ping_ms:
             times.append(max(self._heard_at, self._pinged_at) + self.welcome.ping_ms / 1000)
+        if self.state == "open" and self.welcome.worker_lease_ms:
+            times.append(self._pinged_at + self._lease / LEASE_PINGS)
         if self.state == "open" and self._leaves_at is not None:
             times.append(self._leaves_at)
         return min(times, default=None)
@@ -292,6 +316,10 @@ class Session:
         self.rebuild_at = None
         self._granted, self._spent = welcome.credit, (0, 0)
         self._ticked_at = self._pinged_at = now
+        self._pings.clear()
+        # The node was there after our HELLO left; when it spoke, nobody can tell.
+        greeted = self._hello_at - HELLO_INTERVAL
+        self._lease_until = greeted + self._lease if self._lease else math.inf
         self._out.clear()
         self.handler.session_opened()
         self._flush(now)
@@ -308,7 +336,7 @@ class Session:
     def _close(self, rebuild_at: float) -> None:
         refused = self.state == "greeting"
         self.state = "closed"
-        self.rebuild_at = rebuild_at
+        self.rebuild_at = None if self._giving_back else rebuild_at
         self._out.clear()
         if refused:
             self.handler.session_refused()
@@ -327,10 +355,16 @@ class Session:
         if self.state != "open":
             return
         self._lose(str(error_from_code(refusal.code, refusal.text)))
-        self._greet(now)
+        if self._giving_back:
+            self._close(now)
+        else:
+            self._greet(now)
 
     def _take_goodbye(self, now: float) -> None:
         """The node is about to stop: what was sent is still answered, the rest goes elsewhere."""
+        if self._giving_back:
+            self.handler.given_back()
+            return
         if self.state == "open" and self._leaves_at is None:
             self._leaves_at = now + LEAVE_PATIENCE
             self._leave_if_done(now)
@@ -342,7 +376,24 @@ class Session:
             self._lose("the node said goodbye")
             self._close(now + RECONNECT_PAUSE)
 
+    @property
+    def _lease(self) -> float:
+        return self.welcome.worker_lease_ms / 1000 if self.welcome else 0.0
+
+    def _ping(self, now: float) -> None:
+        self._pinged_at = now
+        self._pings.append(now)
+        self.send(wire.envelope(Kind.PING))
+
+    def _take_pong(self) -> None:
+        sent = self._pings.popleft() if self._pings else None
+        if sent is not None and self._lease:
+            self._lease_until = sent + self._lease
+            self.handler.lease_renewed()
+
     def _watch(self, now: float, slept: float) -> None:
+        if self._lease and now - self._pinged_at >= self._lease / LEASE_PINGS:
+            self._ping(now)
         interval = self.welcome.ping_ms / 1000
         if not interval:
             return
@@ -353,8 +404,7 @@ class Session:
             self._lose("the node is silent")
             self._close(now)
         elif silence >= interval and now - self._pinged_at >= interval:
-            self._pinged_at = now
-            self.send(wire.envelope(Kind.PING))
+            self._ping(now)
 
     # --- what is received ---
 
@@ -364,6 +414,8 @@ class Session:
             self._take_answer(envelope)
         elif kind == Kind.PING:
             self.send(wire.envelope(Kind.PONG))
+        elif kind == Kind.PONG:
+            self._take_pong()
         elif kind == Kind.WELCOME:
             self._take_welcome(value, now)
         elif kind == Kind.REJECT:

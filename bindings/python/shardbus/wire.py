@@ -287,6 +287,7 @@ class Welcome(NamedTuple):
     batch: int
     payload_bytes: int
     ping_ms: int
+    worker_lease_ms: int
 
 
 class Refusal(NamedTuple):
@@ -377,7 +378,8 @@ def parse_welcome(envelope: Envelope) -> Welcome:
         as_int(_required(fields, "session")), as_node(_required(fields, "node")),
         as_text(fields.get("cluster", ""), TYPE_BYTES), _credit(_required(fields, "credit")),
         limit("frame_bytes", FRAME_BYTES), limit("batch", 1024),
-        limit("payload_bytes", PAYLOAD_BYTES), as_int(fields.get("ping_ms", 0)))
+        limit("payload_bytes", PAYLOAD_BYTES), as_int(fields.get("ping_ms", 0)),
+        as_int(fields.get("worker_lease_ms", 0)))
 
 
 def _refuse_zero() -> int:

@@ -18,7 +18,7 @@ from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Unio
 from . import wire
 from .client import Caller, Entity, EntityId, new_sender, unpack
 from .error_table import (DecodeFailed, HandlerFailed, InvalidArgument, NoReply, NoSuchMethod,
-                          NoSuchType, TooLarge)
+                          NoSuchType, StaleOwner, TooLarge)
 from .errors import Refusal, ShardbusError
 from .hashing import shard_of
 from .link import Link
@@ -26,6 +26,9 @@ from .session import Handler, Session, Settings
 
 LOG = logging.getLogger("shardbus")
 
+STOP_PATIENCE = 5.0
+FINISH_SHARE = 0.6  # of that: for messages that were received and not begun
+NOT_BEGUN = object()  # what a task gives that may not begin now
 WINDOW = (256, 4 << 20)  # envelopes and bytes that the node may send ahead
 RESERVED = frozenset({"save", "load"})
 
@@ -151,6 +154,8 @@ class _Cell:
         self.context = context
         self.queue: collections.deque = collections.deque()
         self.busy = False
+        self.task: Optional[_Task] = None  # in the pool
+        self.future: Optional[concurrent.futures.Future] = None
         self._entity: Any = None
 
     def run(self, task: _Task) -> Optional[bytes]:
@@ -239,39 +244,48 @@ def _finished(result: Any) -> Any:
 
 
 class _Move:
-    """Collects the states of one shard that the node wants back."""
+    """Hands the states of one shard to the node, each as soon as its entity has come to rest.
+
+    One that never does cannot hold back the others: the node waits for the rest, but not for ever.
+    """
 
     def __init__(self, worker: Worker, release: wire.Release, epoch: int, count: int):
         self._worker = worker
         self._release = release
         self._epoch = epoch
         self._left = count
-        self._states: list = []
+        self._part: list = []
+        self._size = 0
+        self._flush_due = False
         if count == 0:
-            self._finish()
+            self._send(more=False)
 
     def saved(self, entity_id: bytes, state: Optional[bytes]) -> None:
-        if state is not None:
-            self._states.append([entity_id, state])
         self._left -= 1
+        if state is not None:
+            self._append(entity_id, state)
         if self._left == 0:
-            self._finish()
+            self._send(more=False)
+        elif self._part and not self._flush_due:
+            self._flush_due = True
+            self._worker.link.call(self._flush)  # together with what else is ready by now
 
-    def _finish(self) -> None:
-        part: list = []
-        size = 0
-        for entity_id, state in self._states:
-            added = len(entity_id) + len(state) + 16
-            if part and size + added > wire.PAYLOAD_BYTES:
-                self._send(part, more=True)
-                part, size = [], 0
-            part.append([entity_id, state])
-            size += added
-        self._send(part, more=False)
+    def _append(self, entity_id: bytes, state: bytes) -> None:
+        added = len(entity_id) + len(state) + 16
+        if self._part and self._size + added > wire.PAYLOAD_BYTES:
+            self._send(more=True)
+        self._part.append([entity_id, state])
+        self._size += added
 
-    def _send(self, part: list, more: bool) -> None:
-        body = (self._release.type, self._release.shard, part, more)
+    def _flush(self) -> None:
+        self._flush_due = False
+        if self._left and self._part:
+            self._send(more=True)
+
+    def _send(self, more: bool) -> None:
+        body = (self._release.type, self._release.shard, self._part, more)
         self._worker.command(wire.envelope(wire.Kind.RELEASED, *body), self._epoch)
+        self._part, self._size = [], 0
 
 
 class Worker(Caller, Handler):
@@ -302,7 +316,10 @@ class Worker(Caller, Handler):
         self._busy = 0
         self._done = [0, 0]
         self._granted = [0, 0]
-        self._idle: Optional[threading.Event] = None
+        self._active: set = set()  # cells with a task in the pool, or one that may not begin
+        self._stalled: list = []  # those of them that wait for the lease
+        self._parted: Optional[threading.Event] = None  # to set when all is done and given back
+        self._given_back = False
 
     # --- from any thread ---
 
@@ -316,12 +333,19 @@ class Worker(Caller, Handler):
             raise
         return self
 
-    def stop(self, timeout: float = 10.0) -> None:
-        """Finishes what was received, says goodbye and ends."""
+    def stop(self, timeout: float = STOP_PATIENCE) -> None:
+        """Finishes what was received, hands the entities back to the node and ends.
+
+        In the last part of `timeout` nothing begins any more: asks that still wait are refused with
+        StaleOwner, tells are dropped. An entity whose handler is not done then loses its state.
+        """
         if self.link.is_alive():
-            idle = threading.Event()
-            self.link.call(lambda: self._when_idle(idle))
-            idle.wait(timeout)
+            parted = threading.Event()
+            self.link.call(lambda: self._part(parted))
+            if not parted.wait(timeout * FINISH_SHARE):
+                self.link.call(self._refuse_unbegun)
+                if not parted.wait(timeout * (1 - FINISH_SHARE)):
+                    self.link.call(self._name_running)
             self.link.stop()
         self._pool.shutdown(wait=False)
 
@@ -377,6 +401,16 @@ class Worker(Caller, Handler):
     def session_lost(self) -> None:
         self._epoch += 1
         self._cells.clear()  # what runs still ends, but its answers go nowhere
+        self._run_stalled()
+        self.given_back()
+
+    def lease_renewed(self) -> None:
+        self._run_stalled()
+
+    def given_back(self) -> None:
+        if self._parted is not None:
+            self._given_back = True
+            self._check_parted()
 
     def received(self, envelope: wire.Envelope) -> None:
         value = envelope.value
@@ -434,19 +468,49 @@ class Worker(Caller, Handler):
             cell.queue.clear()
         cell.busy = bool(cell.queue)
         if not cell.busy:
+            self._active.discard(cell)
             return
-        task = cell.queue.popleft()
+        task = cell.task = cell.queue.popleft()
         try:
-            future = self._pool.submit(cell.run, task)
+            cell.future = self._pool.submit(self._begin, cell, task)
         except RuntimeError:
             return  # stopped
-        future.add_done_callback(
+        self._active.add(cell)
+        cell.future.add_done_callback(
             lambda done: self.link.call(lambda: self._after(cell, task, done)))
 
+    def _begin(self, cell: _Cell, task: _Task) -> Any:
+        """Runs in the pool, where the task may have waited."""
+        if cell.context.epoch != self._epoch:
+            return NOT_BEGUN
+        if task.saved is None and not self.link.session.leased(time.monotonic()):
+            return NOT_BEGUN
+        return cell.run(task)
+
+    def _put_back(self, cell: _Cell, task: _Task) -> None:
+        cell.queue.appendleft(task)
+        if cell.context.epoch == self._epoch and not self.link.session.leased(time.monotonic()):
+            self._stalled.append(cell)
+        else:
+            self._run_next(cell)
+            self._check_parted()
+
+    def _run_stalled(self) -> None:
+        stalled, self._stalled = self._stalled, []
+        for cell in stalled:
+            self._run_next(cell)
+        self._check_parted()
+
     def _after(self, cell: _Cell, task: _Task, done: concurrent.futures.Future) -> None:
+        cell.task = cell.future = None
+        if not done.cancelled() and done.exception() is None and done.result() is NOT_BEGUN:
+            self._put_back(cell, task)
+            return
         self._busy -= 1
         state = None
-        if done.exception() is None:
+        if done.cancelled():
+            pass  # and refused
+        elif done.exception() is None:
             state = done.result()
         else:
             LOG.error("%s %r: %s", cell.context.type, cell.context.id, done.exception())
@@ -455,7 +519,7 @@ class Worker(Caller, Handler):
         if task.message is not None and cell.context.epoch == self._epoch:
             self._finished(task.size)
         self._run_next(cell)
-        self._check_idle()
+        self._check_parted()
 
     def _finished(self, size: int) -> None:
         self._done[0] += 1
@@ -466,10 +530,43 @@ class Worker(Caller, Handler):
             self.link.session.grant(self._done[0] + self._window[0],
                                     self._done[1] + self._window[1])
 
-    def _when_idle(self, idle: threading.Event) -> None:
-        self._idle = idle
-        self._check_idle()
+    # --- the end; the link's thread ---
 
-    def _check_idle(self) -> None:
-        if self._idle is not None and self._busy == 0:
-            self._idle.set()
+    def _part(self, parted: threading.Event) -> None:
+        self._parted = parted
+        if not self.link.session.give_back():
+            self._given_back = True
+        self._check_parted()
+
+    def _check_parted(self) -> None:
+        if self._parted is not None and self._given_back and self._busy == 0:
+            self._parted.set()
+
+    def _refuse_unbegun(self) -> None:
+        """Leaves of every queue only what saves the entity."""
+        tells = 0
+        for cell in list(self._active):
+            waiting = list(cell.queue)
+            if cell.task is not None and cell.task.saved is None and cell.future.cancel():
+                waiting.insert(0, cell.task)
+                self._busy += 1  # taken off once here, once where the pool gives it back
+            unbegun = [task for task in waiting if task.message is not None]
+            cell.queue = collections.deque(task for task in waiting if task.message is None)
+            self._busy -= len(unbegun)
+            for task in unbegun:
+                tells += task.message.kind == wire.Kind.TELL
+                self._refuse(task)
+        if tells:
+            LOG.warning("the worker stops: %d tells that waited were dropped", tells)
+        self._run_stalled()
+
+    def _refuse(self, task: _Task) -> None:
+        message = task.message
+        if message.kind == wire.Kind.ASK:
+            why = StaleOwner("the worker stops")
+            self.answer(wire.error(message.correlation, why.code, why.text), self._epoch)
+
+    def _name_running(self) -> None:
+        running = [f"{cell.context.type} {cell.context.id!r}" for cell in self._active]
+        LOG.warning("the worker stops before it has given everything back; handlers run in: %s",
+                    ", ".join(running) or "none")

@@ -36,6 +36,8 @@ struct DataConfig {
   std::uint32_t sessions = 16384;
   std::uint32_t pending_asks = 1U << 20;
   Duration ping_interval = std::chrono::seconds(2);
+  // How long a worker that hears nothing of this node may begin handlers; 0: until it gives up.
+  Duration worker_lease{};
   // How long a message for a type that nobody hosts yet is kept before `no_such_type`.
   Duration unknown_type_wait = std::chrono::seconds(2);
   // How long a message waits at its sender for an owner; an ask at most until its own deadline.

@@ -339,13 +339,17 @@ std::uint64_t Dispatch::open_relay(AskOrigin origin, NodeKey target, Time deadli
   return asks_.full() ? 0 : asks_.open({std::move(origin), target, deadline});
 }
 
-void Dispatch::fail_relays(NodeKey worker, std::uint32_t type, ShardId shard,
-                           std::string_view text) {
+std::set<std::string> Dispatch::fail_relays(NodeKey worker, std::uint32_t type, ShardId shard,
+                                            std::string_view text) {
+  std::set<std::string> entities;
   const auto of_shard = [&](const Asks::Ask& ask) {
     return ask.target == worker && ask.origin.type == type && ask.origin.shard == shard;
   };
-  asks_.close_if(of_shard,
-                 [&](Asks::Ask&& ask) { fail(std::move(ask), Errc::unknown_outcome, text); });
+  asks_.close_if(of_shard, [&](Asks::Ask&& ask) {
+    entities.insert(ask.origin.opaque);
+    fail(std::move(ask), Errc::unknown_outcome, text);
+  });
+  return entities;
 }
 
 void Dispatch::aim(const std::vector<std::uint64_t>& slots, NodeKey target) {

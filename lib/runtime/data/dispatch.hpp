@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -31,7 +32,7 @@ namespace shardbus::runtime {
 struct AskOrigin {
   ReplyCallback callback;
   std::uint64_t session = 0;  // front session number; 0: none
-  std::string opaque;         // its correlation, raw
+  std::string opaque;         // its correlation, raw; of a worker's ask: the entity's id
   NodeKey node;               // else: reply address to pass the answer on to
   std::uint64_t slot = 0;
   std::uint32_t type = 0;  // of that last kind: the shard that the worker answers for
@@ -120,8 +121,10 @@ class Dispatch {
   std::uint64_t open_relay(AskOrigin origin, NodeKey target, Time deadline);
   void close_relay(std::uint64_t slot) { (void)asks_.close(slot); }
   void fail_target(NodeKey target, Errc code, std::string_view text);
-  // What a worker has of one shard: whatever it still says does not count.
-  void fail_relays(NodeKey worker, std::uint32_t type, ShardId shard, std::string_view text);
+  // What a worker has of one shard: whatever it still says does not count. Gives the ids of the
+  // entities that owed an answer.
+  std::set<std::string> fail_relays(NodeKey worker, std::uint32_t type, ShardId shard,
+                                    std::string_view text);
   void forget_sender(std::uint64_t sender);
   // A client's fence (PROTOCOL.md "Smart clients").
   void on_client_fence(const wire::Fence& fence);

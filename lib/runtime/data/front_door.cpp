@@ -179,6 +179,7 @@ void FrontDoor::on_session_envelope(FrontSession*& session, const wire::Envelope
     case wire::Kind::offer: {
       std::vector<HostedType> types;
       if (wire::decode_offer(envelope, types) != Errc::ok) break;
+      if (types.empty()) return context_.hosts->give_back(session->number);
       return context_.hosts->add_worker(session->number, session->label, types);
     }
     case wire::Kind::goodbye:
@@ -394,6 +395,10 @@ void FrontDoor::welcome(FrontSession& session) {
                    wire::kPayloadBytesMax};
   answer.ping_ms = static_cast<std::uint32_t>(
       std::chrono::duration_cast<milliseconds>(context_.config.ping_interval).count());
+  if (session.role == wire::Role::worker) {
+    answer.worker_lease_ms = static_cast<std::uint32_t>(
+        std::chrono::duration_cast<milliseconds>(context_.config.worker_lease).count());
+  }
   (void)begin(session);
   wire::encode(session.batch, answer);
   commit(session);

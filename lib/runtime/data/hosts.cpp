@@ -248,11 +248,7 @@ bool Hosts::run_ready(std::size_t& budget) {
 
 void Hosts::stop(Type& type, ShardId shard) {
   Hosting& hosting = hosting_of(type);
-  if (!hosting.local) {
-    const std::uint64_t worker = hosting.worker_of[shard.value];
-    if (worker != 0) return release_from_worker(hosting, shard, worker);
-    return finish_stop(hosting, shard);
-  }
+  if (!hosting.local) return stop_at_worker(hosting, shard);
   Cells& cells = hosting.cells[shard.value];
   cells.stopping = true;
   cells.stopping_since = context_.now;
@@ -369,12 +365,8 @@ void Hosts::drop(Type& type, ShardId shard) {
   cells.busy = 0;
   cells.stopping = false;
   take_ready(hosting, shard, unstarted);
-  if (const std::uint64_t worker = std::exchange(hosting.worker_of[shard.value], 0)) {
-    take_waiting(hosting, shard, worker, unstarted);
-    drop_at_worker(hosting, shard, worker);
-  }
-  take_orphans(hosting, shard, unstarted);
-  std::erase_if(hosting.orphan_states, [&](const auto& state) { return state.first == shard; });
+  drop_at_worker(hosting, shard, unstarted);
+  lose_orphan_states(hosting, shard);
   leave_behind(std::move(left));
   const Errc code = has(type) ? Errc::stale_owner : Errc::no_such_type;
   for (const core::Parked& parked : unstarted) {

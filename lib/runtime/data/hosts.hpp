@@ -79,6 +79,9 @@ class Hosts {
   void add_worker(std::uint64_t session, const std::string& label,
                   const std::vector<HostedType>& types);
   void remove_worker(std::uint64_t session);
+  // The worker wants to go: it gets nothing new, and is asked for all of its shards. GOODBYE says
+  // that it has given back the last one.
+  void give_back(std::uint64_t session);
   void on_worker_credit(std::uint64_t session);
   void on_released(std::uint64_t session, wire::Released released);
 
@@ -159,13 +162,21 @@ class Hosts {
     std::deque<Waiting> orphans;           // no host at the moment
     std::vector<std::pair<ShardId, core::SavedEntity>> orphan_states;
   };
+  // A shard that a worker was asked to give back.
   struct Releasing {
+    // What becomes of the states: they go along with the shard; its life is over, and nobody waits
+    // for them; the shard stays on this node, and they wait for its next host; or it did not stay
+    // so long, and they are lost.
+    enum class Then : std::uint8_t { stream, nothing, stay, lose };
+    [[nodiscard]] bool over() const { return then == Then::nothing || then == Then::lose; }
     Time since{};
-    bool dropped = false;                   // nobody waits for what it sends along
+    Then then = Then::stream;
     std::vector<core::SavedEntity> states;  // of the parts that came so far
+    std::deque<Waiting> waiting;            // what the worker does not get any more
   };
   struct Worker {
     std::string label;
+    bool parting = false;  // gives everything back; until it has our GOODBYE
     std::vector<std::uint32_t> types;
     std::deque<std::pair<std::uint32_t, Waiting>> waiting;  // type, message: for credit
     std::map<std::pair<std::uint32_t, std::uint32_t>, Releasing> releasing;
@@ -203,13 +214,19 @@ class Hosts {
   void deliver_to_worker(Hosting& hosting, Waiting waiting);
   bool pass_to_worker(std::uint64_t session, std::uint32_t type, const Waiting& waiting);
   std::uint64_t choose_worker(Hosting& hosting, ShardId shard);
-  void release_from_worker(Hosting& hosting, ShardId shard, std::uint64_t session);
-  void drop_at_worker(Hosting& hosting, ShardId shard, std::uint64_t session);
-  static void take_orphans(Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
-  void take_waiting(const Hosting& hosting, ShardId shard, std::uint64_t session,
-                    std::vector<core::Parked>& unstarted);
-  void released(Hosting& hosting, ShardId shard, std::uint64_t session, bool dropped,
-                std::vector<core::SavedEntity> states);
+  Releasing* releasing_of(const Hosting& hosting, ShardId shard);
+  void stop_at_worker(Hosting& hosting, ShardId shard);
+  void release_from_worker(Hosting& hosting, ShardId shard, std::uint64_t session,
+                           Releasing::Then then);
+  void set_aside(Worker& worker);
+  void drop_at_worker(Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
+  void lose_orphan_states(Hosting& hosting, ShardId shard);
+  void note_lost(const Hosting& hosting, ShardId shard, std::size_t states);
+  void take_orphans(Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
+  void released(Hosting& hosting, ShardId shard, std::uint64_t session, Releasing part);
+  void say_goodbye_if_parted(std::uint64_t session);
+  void force_releases();
+  void settle(Hosting& hosting, Waiting waiting);
   void settle_orphans(Hosting& hosting);
   void announce();
   [[nodiscard]] bool may_run(const PlacementSettings& settings) const {

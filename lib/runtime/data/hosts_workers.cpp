@@ -9,10 +9,23 @@ namespace shardbus::runtime {
 namespace {
 
 constexpr Duration kStopCheck = std::chrono::milliseconds(100);
+constexpr std::string_view kMovedOn = "the shard moved on while the worker had the message";
 
 // Pending asks name the node that has them; a worker's session gets a number no node can have.
 NodeKey worker_key(std::uint64_t session) {
   return NodeKey{session | (std::uint64_t{1} << 63)};
+}
+
+// For the log: ids are any bytes, which it writes as it sees fit; a few tell enough.
+std::string listed(const std::set<std::string>& ids) {
+  constexpr std::size_t kMost = 8;
+  std::string text;
+  std::size_t named = 0;
+  for (const std::string& id : ids) {
+    if (named++ == kMost) return text + ",...";
+    text += (text.empty() ? "" : ",") + id;
+  }
+  return ids.empty() ? "unknown" : text;
 }
 
 }  // namespace
@@ -66,6 +79,7 @@ void Hosts::add_worker(std::uint64_t session, const std::string& label,
         hosting.workers.end()) {
       continue;
     }
+    worker.parting = false;
     if (!has(type)) hosting.placement = offered.placement;
     worker.types.push_back(type.index);
     hosting.workers.push_back(session);
@@ -89,31 +103,27 @@ void Hosts::remove_worker(std::uint64_t session) {
     }
   }
   announce();
-  // What waits for a shard that is being handed on goes with it, not to another worker here.
-  std::erase_if(worker.waiting, [&](auto& entry) {
-    auto& [type, waiting] = entry;
-    const auto part = worker.releasing.find({type, waiting.shard.value});
-    if (part == worker.releasing.end()) return false;
-    hostings_[type].orphans.push_back(std::move(waiting));
-    return true;
-  });
-  for (const auto& [key, part] : worker.releasing) {
-    released(hostings_[key.first], ShardId{key.second}, session, part.dropped, {});
+  for (auto& [key, part] : worker.releasing) {
+    released(hostings_[key.first], ShardId{key.second}, session, std::move(part));
   }
   for (auto& [type, waiting] : worker.waiting) {
     deliver_to_worker(hostings_[type], std::move(waiting));
   }
 }
 
+Hosts::Releasing* Hosts::releasing_of(const Hosting& hosting, ShardId shard) {
+  for (auto& [session, worker] : workers_) {
+    const auto part = worker.releasing.find({hosting.type->index, shard.value});
+    if (part != worker.releasing.end()) return &part->second;
+  }
+  return nullptr;
+}
+
 std::uint64_t Hosts::choose_worker(Hosting& hosting, ShardId shard) {
   std::uint64_t& assigned = hosting.worker_of[shard.value];
   if (assigned != 0 || hosting.workers.empty()) return assigned;
   // Until a worker has given it back, another life would meet the older one there.
-  const std::pair place{hosting.type->index, shard.value};
-  if (std::any_of(workers_.begin(), workers_.end(),
-                  [&](const auto& entry) { return entry.second.releasing.contains(place); })) {
-    return 0;
-  }
+  if (releasing_of(hosting, shard) != nullptr) return 0;
   std::size_t least = SIZE_MAX;
   for (const std::uint64_t worker : hosting.workers) {
     const auto load = static_cast<std::size_t>(
@@ -129,7 +139,8 @@ void Hosts::deliver_to_worker(Hosting& hosting, Waiting waiting) {
   const std::uint64_t session = choose_worker(hosting, waiting.shard);
   const core::Parked& parked = waiting.message;
   const auto worker = workers_.find(session);
-  std::size_t backlog = hosting.orphans.size();
+  Releasing* const part = worker == workers_.end() ? releasing_of(hosting, waiting.shard) : nullptr;
+  std::size_t backlog = part != nullptr ? part->waiting.size() : hosting.orphans.size();
   if (worker != workers_.end()) backlog = worker->second.waiting.size();
   const std::size_t bytes = parked.envelope.size();
   waiting.lease = {};
@@ -140,7 +151,8 @@ void Hosts::deliver_to_worker(Hosting& hosting, Waiting waiting) {
   }
   if (worker == workers_.end()) {
     waiting.lease = ByteLease(waiting_bytes_, bytes);
-    hosting.orphans.push_back(std::move(waiting));
+    waiting.since = context_.now;
+    (part != nullptr ? part->waiting : hosting.orphans).push_back(std::move(waiting));
     return;
   }
   if (!worker->second.waiting.empty() || !pass_to_worker(session, hosting.type->index, waiting)) {
@@ -162,6 +174,7 @@ bool Hosts::pass_to_worker(std::uint64_t session, std::uint32_t type, const Wait
   origin.slot = parked.slot;
   origin.type = type;
   origin.shard = waiting.shard;
+  origin.opaque = message.id;
   const std::uint64_t slot =
       context_.dispatch->open_relay(std::move(origin), worker_key(session), deadline);
   if (slot == 0) {
@@ -189,36 +202,121 @@ void Hosts::settle_orphans(Hosting& hosting) {
   for (auto& [shard, entity] : std::exchange(hosting.orphan_states, {})) {
     restore(*hosting.type, shard, std::move(entity));
   }
-  for (Waiting& orphan : std::exchange(hosting.orphans, {})) {
-    if (hosting.local) {
-      deliver(*hosting.type, orphan.shard, orphan.message.sender,
-              wire::own_envelope(orphan.message.envelope).message, orphan.message.deadline, false);
-    } else {
-      deliver_to_worker(hosting, std::move(orphan));
-    }
-  }
+  for (Waiting& orphan : std::exchange(hosting.orphans, {})) settle(hosting, std::move(orphan));
+}
+
+void Hosts::settle(Hosting& hosting, Waiting waiting) {
+  if (!hosting.local) return deliver_to_worker(hosting, std::move(waiting));
+  const core::Parked& parked = waiting.message;
+  deliver(*hosting.type, waiting.shard, parked.sender, wire::own_envelope(parked.envelope).message,
+          parked.deadline, false);
 }
 
 // --- giving a shard back ---
 
-void Hosts::release_from_worker(Hosting& hosting, ShardId shard, std::uint64_t session) {
+void Hosts::give_back(std::uint64_t session) {
   const auto found = workers_.find(session);
-  if (found == workers_.end()) return released(hosting, shard, session, false, {});
-  found->second.releasing[{hosting.type->index, shard.value}] = {context_.now, false, {}};
+  if (found == workers_.end()) return;
+  Worker& worker = found->second;
+  worker.parting = true;
+  const std::vector<std::uint32_t> types = std::exchange(worker.types, {});
+  for (const std::uint32_t index : types) std::erase(hostings_[index].workers, session);
+  announce();
+  for (const std::uint32_t index : types) {
+    Hosting& hosting = hostings_[index];
+    for (std::uint32_t i = 0; i < hosting.worker_of.size(); ++i) {
+      if (hosting.worker_of[i] != session) continue;
+      hosting.worker_of[i] = 0;
+      if (worker.releasing.contains({index, i})) continue;
+      release_from_worker(hosting, ShardId{i}, session, Releasing::Then::stay);
+    }
+  }
+  set_aside(worker);
+  say_goodbye_if_parted(session);
+}
+
+void Hosts::say_goodbye_if_parted(std::uint64_t session) {
+  const auto found = workers_.find(session);
+  if (found == workers_.end() || !found->second.parting) return;
+  if (!found->second.releasing.empty()) return;
+  found->second.parting = false;
+  std::string envelope;
+  wire::encode_empty(envelope, wire::Kind::goodbye);
+  context_.front->send_raw(session, envelope);
+}
+
+void Hosts::stop_at_worker(Hosting& hosting, ShardId shard) {
+  const std::uint64_t session = hosting.worker_of[shard.value];
+  const auto worker = workers_.find(session);
+  if (worker != workers_.end()) {
+    release_from_worker(hosting, shard, session, Releasing::Then::stream);
+    return set_aside(worker->second);
+  }
+  Releasing* const part = releasing_of(hosting, shard);
+  if (part == nullptr || part->over()) return finish_stop(hosting, shard);
+  part->then = Releasing::Then::stream;
+}
+
+void Hosts::release_from_worker(Hosting& hosting, ShardId shard, std::uint64_t session,
+                                Releasing::Then then) {
+  workers_.at(session).releasing[{hosting.type->index, shard.value}] = {context_.now, then, {}, {}};
   std::string envelope;
   wire::encode(envelope, wire::Release{{hosting.type->name, shard}, hosting.type->shard_count});
   context_.front->send_raw(session, envelope);
 }
 
-// Asks for it back only so that the worker lets go: what it sends along is of a life that is over.
-void Hosts::drop_at_worker(Hosting& hosting, ShardId shard, std::uint64_t session) {
-  const auto found = workers_.find(session);
-  if (found == workers_.end()) return;
+// What waits for the worker's credit, and is of a shard that it gives back, does not go there.
+void Hosts::set_aside(Worker& worker) {
+  std::erase_if(worker.waiting, [&worker, this](auto& entry) {
+    auto& [type, waiting] = entry;
+    const auto part = worker.releasing.find({type, waiting.shard.value});
+    if (part == worker.releasing.end()) return false;
+    waiting.since = context_.now;
+    part->second.waiting.push_back(std::move(waiting));
+    return true;
+  });
+}
+
+// Asks for the shard back only so that the worker lets go: what it sends along is of a life that is
+// over.
+void Hosts::drop_at_worker(Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted) {
   const std::pair place{hosting.type->index, shard.value};
-  if (!found->second.releasing.contains(place)) release_from_worker(hosting, shard, session);
-  found->second.releasing[place].dropped = true;
-  context_.dispatch->fail_relays(worker_key(session), place.first, shard,
-                                 "the shard moved on while the worker had the message");
+  const std::uint64_t assigned = std::exchange(hosting.worker_of[shard.value], 0);
+  std::vector<std::uint64_t> sessions;
+  for (auto& [session, worker] : workers_) {
+    const bool gives = worker.releasing.contains(place);
+    if (!gives && session != assigned) continue;
+    if (!gives) release_from_worker(hosting, shard, session, Releasing::Then::nothing);
+    set_aside(worker);
+    Releasing& part = worker.releasing.at(place);
+    if (part.then == Releasing::Then::stay) {
+      part.then = Releasing::Then::lose;
+      note_lost(hosting, shard, part.states.size());
+    } else if (!part.over()) {
+      part.then = Releasing::Then::nothing;
+    }
+    part.states.clear();
+    sessions.push_back(session);
+  }
+  take_orphans(hosting, shard, unstarted);
+  for (const std::uint64_t session : sessions) {
+    (void)context_.dispatch->fail_relays(worker_key(session), place.first, shard, kMovedOn);
+  }
+}
+
+void Hosts::lose_orphan_states(Hosting& hosting, ShardId shard) {
+  const std::size_t lost = std::erase_if(hosting.orphan_states,
+                                         [&](const auto& orphan) { return orphan.first == shard; });
+  note_lost(hosting, shard, lost);
+}
+
+void Hosts::note_lost(const Hosting& hosting, ShardId shard, std::size_t states) {
+  for (std::size_t i = 0; i < states; ++i) context_.count(Count::states_lost);
+  if (states == 0) return;
+  context_.listener->log(LogLevel::warn, "worker.states_lost",
+                         "type=" + hosting.type->name + " shard=" + std::to_string(shard.value) +
+                             " entities=" + std::to_string(states) +
+                             " reason=no host of the type took them in time");
 }
 
 void Hosts::on_released(std::uint64_t session, wire::Released message) {
@@ -227,30 +325,27 @@ void Hosts::on_released(std::uint64_t session, wire::Released message) {
   if (type == nullptr || found == workers_.end()) return;
   const auto place = found->second.releasing.find({type->index, message.shard.shard.value});
   if (place == found->second.releasing.end()) return;
-  std::vector<core::SavedEntity>& states = place->second.states;
-  for (wire::EntityState& entity : message.states) {
-    states.push_back({std::move(entity.id), std::move(entity.state)});
+  Releasing& part = place->second;
+  if (part.then == Releasing::Then::lose) {
+    note_lost(hosting_of(*type), message.shard.shard, message.states.size());
+  } else if (!part.over()) {
+    for (wire::EntityState& entity : message.states) {
+      part.states.push_back({std::move(entity.id), std::move(entity.state)});
+    }
   }
   if (message.more) return;
-  std::vector<core::SavedEntity> all = std::move(states);
-  const bool dropped = place->second.dropped;
+  Releasing whole = std::move(part);
   found->second.releasing.erase(place);
-  released(hosting_of(*type), message.shard.shard, session, dropped, std::move(all));
+  released(hosting_of(*type), message.shard.shard, session, std::move(whole));
+  say_goodbye_if_parted(session);
 }
 
-// Takes out what waits for a worker's credit, oldest first.
-void Hosts::take_waiting(const Hosting& hosting, ShardId shard, std::uint64_t session,
-                         std::vector<core::Parked>& unstarted) {
-  const auto found = workers_.find(session);
-  if (found == workers_.end()) return;
-  std::erase_if(found->second.waiting, [&](auto& entry) {
-    if (entry.first != hosting.type->index || entry.second.shard != shard) return false;
-    unstarted.push_back(std::move(entry.second.message));
-    return true;
-  });
-}
-
+// Takes out what no worker has got, oldest first.
 void Hosts::take_orphans(Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted) {
+  if (Releasing* const part = releasing_of(hosting, shard)) {
+    for (Waiting& waiting : part->waiting) unstarted.push_back(std::move(waiting.message));
+    part->waiting.clear();
+  }
   std::erase_if(hosting.orphans, [&](Waiting& waiting) {
     if (waiting.shard != shard) return false;
     unstarted.push_back(std::move(waiting.message));
@@ -258,37 +353,57 @@ void Hosts::take_orphans(Hosting& hosting, ShardId shard, std::vector<core::Park
   });
 }
 
-void Hosts::released(Hosting& hosting, ShardId shard, std::uint64_t session, bool dropped,
-                     std::vector<core::SavedEntity> states) {
-  if (dropped) return settle_orphans(hosting);  // the shard may be here again, and wait for this
-  std::vector<core::Parked> unstarted;
-  take_waiting(hosting, shard, session, unstarted);
-  take_orphans(hosting, shard, unstarted);
+// The worker has let go of the shard, or is not waited for any more.
+void Hosts::released(Hosting& hosting, ShardId shard, std::uint64_t session, Releasing part) {
   if (hosting.worker_of[shard.value] == session) hosting.worker_of[shard.value] = 0;
-  context_.dispatch->on_stopped(*hosting.type, shard, std::move(states), std::move(unstarted));
+  if (part.then == Releasing::Then::stream) {
+    std::vector<core::Parked> unstarted;
+    for (Waiting& waiting : part.waiting) unstarted.push_back(std::move(waiting.message));
+    take_orphans(hosting, shard, unstarted);
+    return context_.dispatch->on_stopped(*hosting.type, shard, std::move(part.states),
+                                         std::move(unstarted));
+  }
+  // Of a shard that came here again meanwhile, states may wait for this.
+  if (part.over()) settle_orphans(hosting);
+  for (core::SavedEntity& entity : part.states) restore(*hosting.type, shard, std::move(entity));
+  for (Waiting& waiting : part.waiting) settle(hosting, std::move(waiting));
+}
+
+// A handler that does not end must not hold up the others: what the worker has sent so far counts,
+// the rest stays behind.
+void Hosts::force_releases() {
+  std::vector<std::pair<std::uint64_t, std::pair<std::uint32_t, std::uint32_t>>> overdue;
+  for (const auto& [session, worker] : workers_) {
+    for (const auto& [key, part] : worker.releasing) {
+      if (context_.now - part.since < context_.config.handoff_timeout) continue;
+      overdue.emplace_back(session, key);
+    }
+  }
+  for (const auto& [session, key] : overdue) {
+    const auto found = workers_.find(session);
+    if (found == workers_.end() || !found->second.releasing.contains(key)) continue;
+    Releasing part = std::move(found->second.releasing.at(key));
+    found->second.releasing.erase(key);
+    Hosting& hosting = hostings_[key.first];
+    const ShardId shard{key.second};
+    const std::string label = found->second.label;
+    std::set<std::string> running =
+        context_.dispatch->fail_relays(worker_key(session), key.first, shard, kMovedOn);
+    for (const core::SavedEntity& saved : part.states) running.erase(saved.id);
+    context_.count(Count::forced_stops);
+    context_.listener->log(
+        LogLevel::warn, "worker.forced_stop",
+        "worker=" + label + " type=" + hosting.type->name + " shard=" + std::to_string(key.second) +
+            " saved=" + std::to_string(part.states.size()) + " running=" + listed(running));
+    released(hosting, shard, session, std::move(part));
+    say_goodbye_if_parted(session);
+  }
 }
 
 void Hosts::tick() {
   if (!stopping_.empty()) abandon_overdue();
   if (!halted_.empty()) expire_halted();
-  for (auto& [session, worker] : workers_) {
-    std::vector<std::pair<std::uint32_t, std::uint32_t>> overdue;
-    for (const auto& [key, part] : worker.releasing) {
-      if (context_.now - part.since >= context_.config.handoff_timeout) overdue.push_back(key);
-    }
-    for (const auto& key : overdue) {
-      const bool dropped = worker.releasing.at(key).dropped;
-      worker.releasing.erase(key);
-      Hosting& hosting = hostings_[key.first];
-      context_.count(Count::forced_stops);
-      context_.listener->log(LogLevel::warn, "worker.forced_stop",
-                             "worker=" + worker.label + " type=" + hosting.type->name +
-                                 " shard=" + std::to_string(key.second));
-      context_.dispatch->fail_relays(worker_key(session), key.first, ShardId{key.second},
-                                     "the shard moved on while the worker had the message");
-      released(hosting, ShardId{key.second}, session, dropped, {});
-    }
-  }
+  force_releases();
   for (Hosting& hosting : hostings_) {
     while (!hosting.orphans.empty() &&
            context_.now - hosting.orphans.front().since >= context_.config.unknown_type_wait) {

@@ -155,6 +155,8 @@ std::unique_ptr<DataPlane> NodeCore::make_plane(const NodeInfo& self) {
   config.pending_asks = options_.pending_asks;
   config.ping_interval = options_.ping_interval;
   config.handoff_timeout = options_.handoff_timeout;
+  // Until then nobody else may have the shards of this node, should it stand still.
+  config.worker_lease = options_.failure_timeout + options_.stable_after;
   config.clock = transport::now;
   return std::make_unique<DataPlane>(std::move(config), *link_, *control_, weak_from_this(),
                                      pool_.get());

@@ -32,6 +32,8 @@ class Session:
         self.spent = [0, 0]
         self.to_worker = [0, 0]
         self.worker_credit = list(hello.get("credit", [0, 0]))
+        self.shards = {}  # (type, shard) -> shard count, of what the worker got messages for
+        self.owes = None  # of these, what a worker that leaves has to give back
 
 
 class FakeBroker(threading.Thread):
@@ -47,6 +49,8 @@ class FakeBroker(threading.Thread):
         self.seen = collections.Counter()  # kinds received
         self.welcomed = 0
         self.released = {}  # (type, shard) -> {id: state}
+        self.parts = []  # of RELEASED: shard, states, more
+        self.lease_ms = 0
         self.greetings = []  # the maps of HELLO
         self._changed = threading.Condition()
         self._calls = collections.deque()
@@ -194,8 +198,22 @@ class FakeBroker(threading.Thread):
         elif kind == RELEASED:
             states = self.released.setdefault((body[0], body[1]), {})
             states.update(dict(body[2]))
+            self.parts.append(body[1:])
+            if not body[3]:
+                session.shards.pop((body[0], body[1]), None)
+            self._part_if_done(peer, session)
+        elif kind == OFFER and not body[0]:
+            session.hello = {**session.hello, "types": []}
+            session.owes = session.shards
+            for (type_name, shard), count in session.shards.items():
+                self._send(peer, [RELEASE, 0, None, type_name, shard, count])
+            self._part_if_done(peer, session)
         elif kind not in (PONG, OFFER) and correlation is not None:
             self._send(peer, [ERROR, 0, correlation, UNKNOWN_KIND, ""])
+
+    def _part_if_done(self, peer, session):
+        if session.owes is not None and not session.owes:
+            self._send(peer, [GOODBYE, 0, None])
 
     def _greet(self, peer, hello, empty):
         if self.reject is not None:
@@ -207,7 +225,7 @@ class FakeBroker(threading.Thread):
             self._sessions[peer] = Session(hello, self.credit)
             self.welcomed += 1
         fields = {"session": self._next_session, "node": NODE, "cluster": "shop",
-                  "credit": self.credit, "ping_ms": self.ping_ms}
+                  "credit": self.credit, "ping_ms": self.ping_ms, "worker_lease_ms": self.lease_ms}
         self._send(peer, [WELCOME, 0, None, fields], empty)
 
     def _take_counted(self, peer, session, envelope, size, empty):
@@ -255,11 +273,13 @@ class FakeBroker(threading.Thread):
 
     def _to_worker(self, peer, envelope):
         shards = dict(self._sessions[peer].hello["types"])
-        held = self._held.get((envelope[3], shard_of(envelope[4], shards[envelope[3]])))
+        place = envelope[3], shard_of(envelope[4], shards[envelope[3]])
+        held = self._held.get(place)
         if held is not None:
             held.append(envelope)
             return
         session = self._sessions[peer]
+        session.shards[place] = shards[envelope[3]]
         session.to_worker[0] += 1
         session.to_worker[1] += len(pack(envelope))
         if any(sent > most for sent, most in zip(session.to_worker, session.worker_credit)):

@@ -291,3 +291,55 @@ def test_released_waits_behind_answers_but_costs_nothing():
     assert driver.sent_kinds() == [Kind.REPLY]
     driver.receive(wire.envelope(Kind.CREDIT, 2, 1000))
     assert driver.sent_kinds() == [Kind.REPLY, Kind.RELEASED]
+
+
+def leased_worker():
+    driver = Driver("worker").welcome(ping_ms=10000, worker_lease_ms=2000)
+    driver.sent()
+    return driver
+
+
+def test_a_lease_counts_from_the_ping_that_the_node_answered():
+    driver = leased_worker()
+    driver.wait(0.5)
+    driver.wait(0.5)
+    assert driver.sent_kinds() == [Kind.PING, Kind.PING]
+    driver.receive(wire.envelope(Kind.PONG))
+    driver.wait(1.4)
+    assert driver.session.leased(driver.now)
+    driver.wait(0.1)
+    assert not driver.session.leased(driver.now), "the second PING has no answer"
+    driver.receive(wire.envelope(Kind.PONG))
+    assert driver.session.leased(driver.now)
+
+
+def test_what_a_silent_node_sent_before_renews_no_lease():
+    driver = leased_worker()
+    driver.wait(2.1)
+    driver.receive(wire.envelope(Kind.CREDIT, 2, 1000))
+    assert not driver.session.leased(driver.now)
+
+
+def test_without_a_lease_a_worker_may_always_begin():
+    driver = Driver("worker").welcome()
+    driver.wait(3.5)
+    assert driver.session.leased(driver.now)
+
+
+def test_who_gives_back_hears_of_the_end_and_does_not_greet_again():
+    class Recorder(Handler):
+        times = 0
+
+        def given_back(self):
+            self.times += 1
+
+    handler = Recorder()
+    driver = Driver("worker", handler).welcome()
+    driver.sent()
+    assert driver.session.give_back()
+    (offer,) = driver.sent()
+    assert (offer.kind, offer.body) == (Kind.OFFER, [[]])
+    driver.receive(wire.envelope(Kind.GOODBYE))
+    assert handler.times == 1
+    driver.receive(wire.envelope(Kind.NO_SESSION, {"code": 12}))
+    assert driver.sent() == [] and driver.session.rebuild_at is None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+import time
 
+import msgpack
 import pytest
 import shardbus
-from fake_broker import CREDIT, FakeBroker, shard_of
+from fake_broker import CREDIT, GOODBYE, FakeBroker, shard_of
 
 SHARDS = 16
 
@@ -105,6 +107,12 @@ class GateEntity:
 
     def answer_for(self, address):
         self.ctx.port(address).send(f"from {self.ctx.id}")
+
+
+@shardbus.host("stubborn", shards=SHARDS)
+class Stubborn(GateEntity):
+    def save(self):
+        return f"state of {self.ctx.id}"
 
 
 @pytest.fixture(autouse=True)
@@ -347,6 +355,106 @@ def test_stop_finishes_what_was_received(broker):
         future.result(10)
         stopping.join(10)
         assert not stopping.is_alive()
+
+
+def same_shard(count, shard=3):
+    return [name for name in (f"same-{n}" for n in range(400))
+            if shard_of(name, SHARDS) == shard][:count]
+
+
+def states(broker, type_name):
+    return {entity: msgpack.unpackb(state) for (name, _), found in broker.released.items()
+            for entity, state in found.items() if name == type_name}
+
+
+def eventually(condition):
+    # What a worker does alone no event of the broker tells.
+    limit = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < limit
+        threading.Event().wait(0.005)
+
+
+def test_stop_hands_every_state_back(broker):
+    with shardbus.Worker(broker.address, [Cart]), shardbus.connect(broker.address) as bus:
+        for number in range(40):
+            bus.entity("cart", f"c{number}").ask("add", {"name": "tea", "amount": number})
+    assert states(broker, "cart") == {b"c%d" % number: {"tea": number} for number in range(40)}
+    assert broker.seen[GOODBYE] == 2
+
+
+def test_a_handler_that_does_not_end_keeps_back_no_other_state(broker):
+    names = same_shard(10)
+    with shardbus.Worker(broker.address, [Stubborn]), shardbus.connect(broker.address) as bus:
+        for name in names:
+            bus.entity("stubborn", name).ask("note", name)
+        hanging = bus.entity("stubborn", names[4]).ask_future("wait")
+        assert Gate.entered.wait(10)
+        broker.release("stubborn", 3, SHARDS)
+        broker.wait_until(lambda: len(states(broker, "stubborn")) == 9)
+        assert names[4].encode() not in states(broker, "stubborn")
+        assert all(more for _, _, more in broker.parts)
+        Gate.go.set()
+        hanging.result(10)
+        broker.wait_until(lambda: len(states(broker, "stubborn")) == 10)
+        assert [more for _, _, more in broker.parts][-1] is False
+
+
+def test_stop_refuses_what_did_not_begin_in_time(broker):
+    worker = shardbus.Worker(broker.address, [Stubborn], threads=1).start()
+    with shardbus.connect(broker.address) as bus:
+        hanging = bus.entity("stubborn", "hangs").ask_future("wait")
+        assert Gate.entered.wait(10)
+        behind = [bus.entity("stubborn", name).ask_future("note", 1) for name in ("hangs", "other")]
+        bus.entity("echo", "e").ask("any")
+        stopping = threading.Thread(target=worker.stop, args=(2,))
+        stopping.start()
+        for future in behind:
+            with pytest.raises(shardbus.StaleOwner):
+                future.result(10)
+        Gate.go.set()  # and what is running may still end
+        hanging.result(10)
+        stopping.join(10)
+        assert not stopping.is_alive()
+    assert Gate.order == []
+    assert states(broker, "stubborn") == {b"hangs": "state of hangs"}
+
+
+def test_stop_does_not_wait_for_ever(broker):
+    worker = shardbus.Worker(broker.address, [Stubborn]).start()
+    with shardbus.connect(broker.address) as bus:
+        hanging = bus.entity("stubborn", "hangs").ask_future("wait", timeout=30)
+        bus.entity("stubborn", "idle").ask("note", 1)
+        assert Gate.entered.wait(10)
+        worker.stop(0.5)
+        assert not worker.link.is_alive()
+        assert states(broker, "stubborn") == {b"idle": "state of idle"}
+        Gate.go.set()
+        hanging.cancel()
+
+
+def test_no_handler_begins_while_the_node_stands_still():
+    thaw = threading.Event()
+    with FakeBroker(ping_ms=20000) as broker:
+        broker.lease_ms = 400
+        worker = shardbus.Worker(broker.address, [GateEntity], threads=1).start()
+        with shardbus.connect(broker.address) as bus:
+            gate = bus.entity("gate", "g")
+            gate.tell("wait")
+            gate.tell("note", "queued behind it")
+            bus.entity("gate", "other").tell("note", "queued in the pool")
+            assert Gate.entered.wait(10)
+            bus.entity("echo", "e").ask("any")
+            frozen = threading.Thread(target=broker.do, args=(lambda: thaw.wait(9),))
+            frozen.start()
+            eventually(lambda: not worker.link.session.leased(time.monotonic()))
+            Gate.go.set()
+            eventually(lambda: len(worker._stalled) == 2)
+            assert Gate.order == []
+            thaw.set()
+            frozen.join()
+            eventually(lambda: len(Gate.order) == 2)
+        worker.stop()
 
 
 def test_a_refused_worker_says_why():

@@ -62,10 +62,13 @@ class FakeListener final : public DataListener {
   void on_link_lost(NodeKey) override {}
   void on_hosted_types(std::vector<HostedType> types) override { hosted = std::move(types); }
   void on_admin(AdminCall) override {}
-  void log(LogLevel, std::string_view, std::string) override {}
+  void log(LogLevel, std::string_view event, std::string text) override {
+    lines.push_back(std::string(event) + " " + text);
+  }
   [[nodiscard]] bool awake(Time) const override { return looks; }
 
   bool looks = true;
+  std::vector<std::string> lines;
   std::vector<ControlMessage> control;
   std::vector<HostedType> hosted;
 };
@@ -208,14 +211,12 @@ struct TestNode {
 class PlaneTest : public testing::Test {
  protected:
   // One pass of the node.
-  template <class F>
-  void pass(TestNode& node, F&& body) {
+  template <class F = void (*)()>
+  void pass(
+      TestNode& node, F&& body = [] {}) {
     node.plane->begin(now_);
     body();
     node.plane->end();
-  }
-  void pass(TestNode& node) {
-    pass(node, [] {});
   }
   void later(Duration time) { now_ += time; }
 

@@ -1,0 +1,293 @@
+// A worker gives shards back: because it goes, or because they move. What becomes of their states.
+#include <algorithm>
+
+#include "plane_fixture.hpp"
+
+namespace shardbus::runtime {
+namespace {
+
+constexpr std::uint32_t kFirst = 3;
+constexpr std::uint32_t kSecond = 4;
+
+// Node A has the workers; node B is where shards go.
+class WorkerPartingTest : public TwoPlanesTest {
+ protected:
+  WorkerPartingTest() {
+    connect();
+    attach(kFirst);
+    pass(a_, [&] { a_.own("job"); });
+    pass(b_, [&] { b_.owner("job", key_of(1)); });
+  }
+  template <class Body>
+  void frame(std::uint32_t connection, Body&& write) {
+    std::string bytes;
+    write(bytes);
+    pass(a_, [&] { a_.plane->front().on_frame(connection, false, bytes); });
+  }
+  void attach(std::uint32_t connection, std::uint64_t credit = 100) {
+    wire::Hello hello;
+    hello.role = wire::Role::worker;
+    hello.node.name = "w" + std::to_string(connection);
+    hello.sender = 70 + connection;
+    hello.types = {{"job", kShards}};
+    hello.credit = {credit, 1U << 20};
+    frame(connection, [&](std::string& out) { wire::encode(out, hello); });
+    (void)received(connection);
+  }
+  void give_back(std::uint32_t connection) {
+    frame(connection, [](std::string& out) { wire::encode_offer(out, {}); });
+  }
+  void released(std::uint32_t connection, std::vector<wire::EntityState> states,
+                bool more = false) {
+    frame(connection, [&](std::string& out) {
+      wire::encode(out, wire::Released{shard_, std::move(states), more});
+    });
+  }
+  void credit(std::uint32_t connection, std::uint64_t envelopes) {
+    frame(connection, [&](std::string& out) {
+      wire::encode(out, wire::Credit{envelopes, 1U << 20});
+    });
+  }
+  void goodbye(std::uint32_t connection) {
+    frame(connection, [](std::string& out) { wire::encode_empty(out, wire::Kind::goodbye); });
+  }
+  void tell(std::string_view payload) {
+    pass(a_, [&] { (void)a_.plane->tell({"job", "id", "do", payload}); });
+  }
+  void move_to_b() {
+    pass(a_, [&] {
+      a_.plane->dispatch().on_region_command(
+          key_of(9), BeginHandoff{shard_, TestNode::generation(2), key_of(2)});
+    });
+  }
+  Envelopes received(std::uint32_t connection) {
+    return Envelopes(std::exchange(a_.wire.front[connection], {}));
+  }
+  Envelopes sent_to_b() {
+    std::vector<std::string> frames;
+    for (auto& [node, bytes] : std::exchange(a_.wire.link, {})) frames.push_back(bytes);
+    return Envelopes(std::move(frames));
+  }
+  std::uint64_t counted(const std::string& name) { return a_.plane->status().counters[name]; }
+
+  const ShardName shard_{"job", shard_of("id", kShards)};
+};
+
+std::string state_of(const wire::Envelope& restore) {
+  wire::Restore value;
+  EXPECT_EQ(wire::decode(restore, value), Errc::ok);
+  return value.entity.id + "=" + value.entity.state;
+}
+
+std::vector<std::string> payloads(const std::vector<wire::Envelope>& messages) {
+  std::vector<std::string> found;
+  for (const wire::Envelope& envelope : messages) found.emplace_back(envelope.message.payload);
+  return found;
+}
+
+std::vector<std::string> streamed(const Envelopes& envelopes) {
+  std::vector<std::string> found;
+  for (const wire::Envelope& envelope : envelopes.all) {
+    wire::StreamState state;
+    wire::StreamMessage message;
+    if (envelope.kind == wire::Kind::stream_state) {
+      EXPECT_EQ(wire::decode(envelope, state), Errc::ok);
+      found.push_back(std::string(state.id) + "=" + std::string(state.state));
+    } else if (envelope.kind == wire::Kind::stream_message) {
+      EXPECT_EQ(wire::decode(envelope, message), Errc::ok);
+      found.emplace_back(wire::own_envelope(message.envelope).message.payload);
+    }
+  }
+  return found;
+}
+
+TEST_F(WorkerPartingTest, ItGetsNothingNewAndHearsWhenAllIsGivenBack) {
+  tell("1");
+  (void)received(kFirst);
+  give_back(kFirst);
+  tell("2");
+  Envelopes got = received(kFirst);
+  EXPECT_EQ(got.of(wire::Kind::release).size(), 1U);
+  EXPECT_EQ(got.all.size(), 1U);
+  EXPECT_TRUE(a_.listener.hosted.empty());
+  released(kFirst, {{"id", "s"}});
+  EXPECT_EQ(received(kFirst).of(wire::Kind::goodbye).size(), 1U);
+}
+
+TEST_F(WorkerPartingTest, WithoutShardsItMayGoAtOnce) {
+  give_back(kFirst);
+  const Envelopes got = received(kFirst);
+  EXPECT_EQ(got.of(wire::Kind::goodbye).size(), 1U);
+  EXPECT_EQ(got.all.size(), 1U);
+}
+
+TEST_F(WorkerPartingTest, AnotherWorkerOfTheNodeGetsTheStateAndThenWhatWaited) {
+  tell("1");
+  attach(kSecond);
+  give_back(kFirst);
+  EXPECT_EQ(a_.listener.hosted.size(), 1U);
+  tell("2");
+  tell("3");
+  EXPECT_TRUE(received(kSecond).all.empty()) << "the older life is not over yet";
+  released(kFirst, {{"id", "s"}});
+  const Envelopes got = received(kSecond);
+  ASSERT_EQ(got.all.size(), 3U);
+  EXPECT_EQ(state_of(got.all[0]), "id=s");
+  EXPECT_EQ(payloads(got.of(wire::Kind::tell)), (std::vector<std::string>{"2", "3"}));
+}
+
+TEST_F(WorkerPartingTest, ALaterWorkerGetsTheState) {
+  tell("1");
+  give_back(kFirst);
+  released(kFirst, {{"id", "s"}});
+  goodbye(kFirst);
+  tell("2");
+  wire::Hello hello;
+  hello.role = wire::Role::worker;
+  hello.sender = 99;
+  hello.types = {{"job", kShards}};
+  hello.credit = {100, 1U << 20};
+  frame(kSecond, [&](std::string& out) { wire::encode(out, hello); });
+  const Envelopes got = received(kSecond);
+  ASSERT_EQ(got.of(wire::Kind::restore).size(), 1U);
+  EXPECT_EQ(state_of(got.of(wire::Kind::restore)[0]), "id=s");
+  EXPECT_EQ(payloads(got.of(wire::Kind::tell)), (std::vector<std::string>{"2"}));
+}
+
+TEST_F(WorkerPartingTest, WhatItGivesBackMovesOnToAnotherNode) {
+  tell("1");
+  give_back(kFirst);
+  released(kFirst, {{"id", "s"}});
+  tell("2");
+  move_to_b();
+  EXPECT_EQ(streamed(sent_to_b()), (std::vector<std::string>{"id=s", "2"}));
+}
+
+TEST_F(WorkerPartingTest, AMoveThatBeginsMeanwhileWaitsForTheState) {
+  tell("1");
+  give_back(kFirst);
+  tell("2");
+  move_to_b();
+  EXPECT_TRUE(streamed(sent_to_b()).empty());
+  released(kFirst, {{"id", "s"}});
+  EXPECT_EQ(streamed(sent_to_b()), (std::vector<std::string>{"id=s", "2"}));
+  EXPECT_EQ(received(kFirst).of(wire::Kind::goodbye).size(), 1U);
+}
+
+TEST_F(WorkerPartingTest, ItMayGoInTheMiddleOfAMove) {
+  tell("1");
+  move_to_b();
+  give_back(kFirst);
+  const Envelopes got = received(kFirst);
+  EXPECT_EQ(got.of(wire::Kind::release).size(), 1U) << "asked for once";
+  EXPECT_TRUE(got.of(wire::Kind::goodbye).empty());
+  released(kFirst, {{"id", "s"}});
+  EXPECT_EQ(streamed(sent_to_b()), (std::vector<std::string>{"id=s"}));
+  EXPECT_EQ(received(kFirst).of(wire::Kind::goodbye).size(), 1U);
+}
+
+TEST_F(WorkerPartingTest, AStateThatNobodyTookIsCounted) {
+  tell("1");
+  give_back(kFirst);
+  released(kFirst, {{"id", "s"}});
+  pass(a_, [&] { a_.owner("job", kNoNode, 2); });
+  EXPECT_EQ(counted("states_lost"), 1U);
+  attach(kSecond);
+  pass(a_, [&] { a_.own("job", 3); });
+  tell("2");
+  EXPECT_TRUE(received(kSecond).of(wire::Kind::restore).empty());
+}
+
+TEST_F(WorkerPartingTest, TheStateOfALifeThatIsOverGoesToNobody) {
+  tell("1");
+  attach(kSecond);
+  give_back(kFirst);
+  pass(a_, [&] { a_.owner("job", key_of(2), 2); });
+  released(kFirst, {{"id", "old"}});
+  EXPECT_TRUE(received(kSecond).of(wire::Kind::restore).empty());
+  EXPECT_EQ(counted("states_lost"), 1U);
+  EXPECT_EQ(received(kFirst).of(wire::Kind::goodbye).size(), 1U);
+}
+
+TEST_F(WorkerPartingTest, OneThatOffersAgainIsAHostAgain) {
+  give_back(kFirst);
+  (void)received(kFirst);
+  frame(kFirst, [](std::string& out) { wire::encode_offer(out, {{"job", kShards}}); });
+  EXPECT_EQ(a_.listener.hosted.size(), 1U);
+  tell("1");
+  EXPECT_EQ(payloads(received(kFirst).of(wire::Kind::tell)), (std::vector<std::string>{"1"}));
+}
+
+TEST_F(WorkerPartingTest, WhatItHadGivenBackBeforeItDiedCounts) {
+  tell("1");
+  attach(kSecond);
+  give_back(kFirst);
+  released(kFirst, {{"id", "s"}}, true);
+  goodbye(kFirst);
+  const Envelopes got = received(kSecond);
+  ASSERT_EQ(got.of(wire::Kind::restore).size(), 1U);
+  EXPECT_EQ(state_of(got.of(wire::Kind::restore)[0]), "id=s");
+}
+
+// One handler that did not end cost every entity of its shard the state.
+TEST_F(WorkerPartingTest, AForcedStopKeepsWhatWasSavedAndNamesTheRest) {
+  std::string hanging;
+  for (int n = 0; hanging.empty() || shard_of(hanging, kShards) != shard_.shard; ++n) {
+    hanging = "hanging-" + std::to_string(n);
+  }
+  Outcome saved;
+  Outcome outcome;
+  pass(a_, [&] {
+    a_.ask({"job", "id", "do", "it"}, 60s, saved);
+    a_.ask({"job", hanging, "hang", ""}, 60s, outcome);
+  });
+  move_to_b();
+  released(kFirst, {{"id", "s"}}, true);
+  EXPECT_TRUE(streamed(sent_to_b()).empty());
+  later(a_.plane->config().handoff_timeout);
+  pass(a_);
+  EXPECT_EQ(streamed(sent_to_b()), (std::vector<std::string>{"id=s"}));
+  EXPECT_EQ(outcome.error, Errc::unknown_outcome);
+  EXPECT_EQ(counted("forced_stops"), 1U);
+  const auto& lines = a_.listener.lines;
+  const auto line = std::find_if(lines.begin(), lines.end(), [](const std::string& text) {
+    return text.starts_with("worker.forced_stop");
+  });
+  ASSERT_NE(line, lines.end());
+  EXPECT_TRUE(line->ends_with("saved=1 running=" + hanging)) << *line;
+  released(kFirst, {{"id", "late"}});  // nobody waits for that any more
+  EXPECT_TRUE(streamed(sent_to_b()).empty());
+}
+
+// Between RELEASE and RELEASED it began another life there, which nobody asked to end.
+TEST_F(WorkerPartingTest, WhatWaitsForCreditIsNotSentBehindARelease) {
+  goodbye(kFirst);
+  attach(kSecond, 1);
+  tell("1");
+  tell("2");
+  move_to_b();
+  (void)received(kSecond);
+  credit(kSecond, 100);
+  EXPECT_TRUE(received(kSecond).of(wire::Kind::tell).empty());
+  released(kSecond, {{"id", "s"}});
+  EXPECT_EQ(streamed(sent_to_b()), (std::vector<std::string>{"id=s", "2"}));
+}
+
+TEST_F(WorkerPartingTest, WelcomeTellsAWorkerItsLease) {
+  DataConfig config;
+  config.worker_lease = 2500ms;
+  TestNode node(1, config);
+  std::string bytes;
+  wire::Hello hello;
+  hello.role = wire::Role::worker;
+  hello.sender = 7;
+  wire::encode(bytes, hello);
+  pass(node, [&] { node.plane->front().on_frame(kFirst, false, bytes); });
+  const Envelopes got(node.wire.front[kFirst]);
+  wire::Welcome welcome;
+  ASSERT_EQ(wire::decode(got.all.at(0), welcome), Errc::ok);
+  EXPECT_EQ(welcome.worker_lease_ms, 2500U);
+}
+
+}  // namespace
+}  // namespace shardbus::runtime
