@@ -119,7 +119,7 @@ class Scenario {
         return finish_work();
       }
       const bool late = world_.now() - begin > kOperatorAfter;
-      if (late) world_.confirm();
+      world_.confirm();
       if (late && !world_.anybody_in_cluster()) {
         world_.crash(0);
         world_.start(0, true);

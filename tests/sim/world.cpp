@@ -177,6 +177,7 @@ void World::down(int at, int machine) {
 }
 
 void World::confirm() {
+  if (strict_names(config_.types).empty()) return;
   for (Node& node : nodes_) {
     if (!node.awake()) continue;
     act(node, Side::control, [&node, this] {
@@ -299,6 +300,10 @@ std::string World::unsettled() const {
     if (table != nullptr && !(entries == *table)) return node.name + " has another table";
     set = &mine;
     table = &entries;
+  }
+  for (const Node& node : nodes_) {
+    const bool waits = node.control().members().evidence && !strict_names(config_.types).empty();
+    if (waits) return node.name + " waits for an operator's word";
   }
   if (auto why = unsettled_owners(*table); !why.empty()) return why;
   for (const Node& node : nodes_) {
