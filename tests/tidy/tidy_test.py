@@ -2,6 +2,7 @@
 
 import check_errors
 import check_layers
+import check_peers
 import pytest
 from common import ROOT, blank_out
 from cpp_functions import functions
@@ -93,3 +94,38 @@ def test_error_rows_survive_formats():
     assert table and not list(check_errors.check_registry(table))
     for style in check_errors.FORMATS:
         assert check_errors.generate(table, style).count("\n") == len(table)
+
+
+@pytest.mark.parametrize("cells, problem", [
+    (["x", "ours", "`integration/peers_test.py::test_a_shard_moves_there_and_back`"], None),
+    (["x", "ours", "`sim/sim_test.cpp::Seeds.Hold`, `mark ack_repeated`"], None),
+    (["x", "ours", "`golden/control/pause.txt`"], None),
+    (["x", "waits 1", ""], None),
+    (["x", "not ours", "it is done by `min_members`"], None),
+    (["x", "not ours", ""], "no reason"),
+    (["x", "ours", "the tests of `min_members`"], "names no test"),
+    (["", "waits 4", ""], "says no behaviour"),
+    (["x", "someday", ""], "is no kind"),
+    (["x", "waits 9", ""], "is no kind"),
+    (["x", "waits 1"], "3 cells"),
+    (["x", "waits 1", "`golden/control/lost.txt`"], "no such file"),
+    (["x", "ours", "`integration/peers_test.py`"], "no such test"),
+    (["x", "ours", "`integration/peers_test.py::test_a_shard`"], "no such test"),
+    (["x", "ours", "`sim/sim_test.cpp::Seeds.Hol`"], "no such test"),
+    (["x", "ours", "`golden/control/pause.txt::Seeds.Hold`"], "no such test"),
+    (["x", "ours", "`mark lost`"], "is no mark")])
+def test_rows_of_peers(cells, problem):
+    found = list(check_peers.check_row("P1", cells))
+    assert len(found) == (problem is not None), found
+    assert problem is None or problem in found[0]
+
+
+def test_numbers_of_peers():
+    rows = "".join(f"| {number} | x | waits 1 | |\n" for number in check_peers.wanted())
+    assert not list(check_peers.check(rows))
+    assert list(check_peers.check(rows + "| P1 | x | waits 1 | |\n")) == [
+        "P1: has 2 rows instead of 1"]
+    assert list(check_peers.check(rows + "| P70 | x | waits 1 | |\n")) == [
+        "P70: is no number of the table"]
+    assert list(check_peers.check(rows.replace("| MV46 |", "| MV |"))) == [
+        "MV46: has 0 rows instead of 1"]

@@ -25,7 +25,7 @@ class Plan {
       : view_(snapshot), order_(order) {
     for (std::size_t i = 0; i < snapshot.nodes.size(); ++i) {
       const PlacementNode& node = snapshot.nodes[i];
-      loads_.push_back(Load{node.key, static_cast<std::int64_t>(weights[i]), node.total, 0, {}});
+      loads_.push_back(Load{node.key, static_cast<std::int64_t>(weights[i]), node.total, 0, 0, {}});
       weight_ += loads_.back().weight;
     }
     for (const std::uint32_t shard : order_) count(shard);

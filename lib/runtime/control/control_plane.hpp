@@ -174,6 +174,8 @@ class ControlPlane {
   void own_pause(Duration late);
   void learn_dead(NodeKey node, const char* why);
   void down_self(const std::string& reason);
+  void report_overlap(std::uint64_t shards, const std::string& why);
+  [[nodiscard]] Time majority_heard_at() const;
   [[nodiscard]] membership::Wishes wishes() const;
   [[nodiscard]] coordinator::View coordinator_view() const;
   [[nodiscard]] KeySet unreachable() const;
@@ -211,6 +213,7 @@ class ControlPlane {
 
   std::uint64_t cluster_id_ = 0;
   std::map<NodeKey, Digest> peers_;    // newest digest of each node heard
+  std::map<NodeKey, Time> heard_at_;   // of members, when it came
   std::map<NodeKey, NodeInfo> infos_;  // how to reach whom
   std::map<NodeKey, Connection> connected_;
   KeySet dead_;                     // proven dead, while they take part in the set

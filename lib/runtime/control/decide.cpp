@@ -35,6 +35,7 @@ void ControlPlane::settle() {
 void ControlPlane::sync_members() {
   const MemberSet& set = membership_.set();
   std::erase_if(dead_, [&](NodeKey key) { return !takes_part(set, key); });
+  std::erase_if(heard_at_, [&](const auto& heard) { return !takes_part(set, heard.first); });
   for (const Member& member : set.members) {
     const NodeKey key = member.node.key;
     if (key == self_ || detector_.watches(key)) continue;
@@ -97,6 +98,7 @@ void ControlPlane::apply(const std::vector<membership::Output>& outputs) {
       outputs_.emplace_back(LeaveDone{});
       return;
     }
+    report_overlap(loads_[self_], "the others removed this node");
     down_self("removed from the member set");
     return;
   }
@@ -149,6 +151,7 @@ void ControlPlane::apply(const std::vector<downing::Output>& outputs) {
     const auto* down = std::get_if<downing::DownSelf>(&output);
     rare_.hit(down != nullptr ? Mark::steps_down : Mark::silent_removed);
     if (down != nullptr) {
+      report_overlap(loads_[self_], down->reason);
       down_self(down->reason);
     } else if (const auto* without = std::get_if<downing::GoOnWithout>(&output)) {
       gone = without->members;
@@ -406,6 +409,31 @@ void ControlPlane::learn_dead(NodeKey node, const char* why) {
   view_changed_ = true;
   event(Severity::warn, "failure.dead", shardbus::to_text(node) + ": " + why);
   apply(detector_.step(now_, failure::ProofOfDeath{node}));
+}
+
+// The others may have given shards away since a majority of them was heard last. `available` types
+// went on all the time; this node tells, as nobody else can.
+void ControlPlane::report_overlap(std::uint64_t shards, const std::string& why) {
+  const Duration since = now_ - majority_heard_at();
+  if (shards == 0 || since < 2 * config_.digest_interval) return;
+  event(Severity::warn, "owner.overlap",
+        std::to_string(shards) + " shards may have had two owners for at most " +
+            shardbus::to_text(since) + ": " + why);
+}
+
+// When the last of the members that make a majority with this node was heard.
+Time ControlPlane::majority_heard_at() const {
+  const std::vector<Member>& members = membership_.set().members;
+  std::vector<Time> times;
+  for (const Member& member : members) {
+    const auto heard = heard_at_.find(member.node.key);
+    if (member.node.key == self_) times.push_back(now_);
+    if (heard != heard_at_.end()) times.push_back(heard->second);
+  }
+  const std::size_t needed = members.size() / 2 + 1;
+  if (times.size() < needed) return now_;
+  std::sort(times.begin(), times.end(), std::greater<>());
+  return times[needed - 1];
 }
 
 void ControlPlane::down_self(const std::string& reason) {

@@ -84,6 +84,7 @@ void ControlPlane::accept_digest(const Digest& digest) {
     return;
   }
   apply(detector_.step(now_, failure::Heard{digest.from.key}));
+  heard_at_[digest.from.key] = now_;
   for (const NodeKey key : digest.dead) learn_dead(key, "told by a member");
   if (stopped_) return;
   feed_election();

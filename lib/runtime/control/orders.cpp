@@ -36,11 +36,15 @@ void ControlPlane::note_change(Change change) {
 
 // Called before the delta is applied, while the table still has the former owners.
 void ControlPlane::note_delta(const TableDelta& delta) {
+  std::uint64_t lost = 0;
   for (const TableChange& change : delta.changes) {
     const TableEntry* before = find_entry(table_, change.shard);
+    const bool taken = before != nullptr && before->owner == self_ && change.entry.owner != self_;
+    lost += taken && change.cause == Cause::lost ? 1 : 0;
     note_change({now_, delta.to, change.shard, before == nullptr ? kNoNode : before->owner,
                  change.entry, true, change.cause, change.actor});
   }
+  report_overlap(lost, "the others held this node for gone");
 }
 
 void ControlPlane::note_table(const AllocationTable& table) {

@@ -37,8 +37,8 @@ void DataPlane::end() {
   run(budget);
   if (context_.now >= next_tick_) {
     next_tick_ = context_.now + kTick;
+    hosts_.tick();  // first: it knows of more asks that nothing has happened
     dispatch_.tick();
-    hosts_.tick();
     links_.tick();
     front_.tick();
     run(budget);
