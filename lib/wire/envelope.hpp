@@ -273,7 +273,8 @@ struct Release {
 struct Released {
   ShardName shard;
   std::vector<EntityState> states;
-  bool more = false;  // another one of this shard follows: the states did not fit into one frame
+  bool more = false;                   // another one of this shard follows
+  std::vector<std::string> unbegun{};  // raw tells and asks that no handler has begun
   friend bool operator==(const Released&, const Released&) = default;
 };
 

@@ -44,7 +44,7 @@ Errc decode(const Envelope& in, Release& out) {
 
 void encode(std::string& out, const Released& released) {
   Writer to(out);
-  to.envelope(Kind::released, 4);
+  to.envelope(Kind::released, released.unbegun.empty() ? 4 : 5);
   write_shard(to, released.shard);
   to.array(released.states.size());
   for (const EntityState& state : released.states) {
@@ -53,6 +53,9 @@ void encode(std::string& out, const Released& released) {
     to.bin(state.state);
   }
   to.boolean(released.more);
+  if (released.unbegun.empty()) return;
+  to.array(released.unbegun.size());
+  for (const std::string& message : released.unbegun) to.bin(message);
 }
 
 Errc decode(const Envelope& in, Released& out) {
@@ -61,6 +64,11 @@ Errc decode(const Envelope& in, Released& out) {
   read_list(from, kFrameBytesMax, out.states,
             [&](EntityState& state) { read_array(from, 2, [&] { read_entity(from, state); }); });
   out.more = in.body_items > 3 && from.boolean();
+  out.unbegun.clear();
+  if (in.body_items > 4) {
+    read_list(from, kFrameBytesMax, out.unbegun,
+              [&](std::string& message) { message = from.bytes(kFrameBytesMax); });
+  }
   return from.error();
 }
 

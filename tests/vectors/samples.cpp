@@ -217,6 +217,10 @@ void add_workers(Samples& samples) {
                                                    "0390"));
   nothing.more = true;
   samples.add("released: more to come", encoded(nothing));
+  std::string tell;
+  wire::encode(tell, sample_tell());
+  nothing.unbegun = {tell};
+  samples.add("released: not begun", encoded(nothing));
   const std::vector<HostedType> types{{"cart", 256}, {"user", 64}};
   samples.add("offer", [&types](std::string& out) { wire::encode_offer(out, types); });
   samples.add("offer: nothing", [](std::string& out) { wire::encode_offer(out, {}); });

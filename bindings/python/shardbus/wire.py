@@ -451,6 +451,13 @@ def ask(correlation: Correlation, type_name: str, entity_id: bytes, method: str,
                     headers, payload, correlation=correlation, flags=flags)
 
 
+def again(message: Message) -> bytes:
+    """A tell or ask as it was received, but for what only its sender's node needs."""
+    return envelope(message.kind, message.type, message.id, message.method, None, None,
+                    message.time_left_ms, 0, message.headers, message.payload,
+                    correlation=message.correlation)
+
+
 def reply(correlation: Correlation, payload: bytes) -> bytes:
     return envelope(Kind.REPLY, payload, correlation=correlation)
 

@@ -142,7 +142,7 @@ class _Task(NamedTuple):
     message: Optional[wire.Message] = None
     size: int = 0
     state: Optional[bytes] = None  # restore this
-    saved: Optional[Callable[[bytes, Optional[bytes]], None]] = None  # save and end
+    move: Optional[_Move] = None  # save for this, and end
 
 
 class _Cell:
@@ -270,6 +270,11 @@ class _Move:
             self._flush_due = True
             self._worker.link.call(self._flush)  # together with what else is ready by now
 
+    def give_back(self, messages: list) -> None:
+        """Returns messages of an entity that is not saved yet; nothing of them has been done."""
+        body = (self._release.type, self._release.shard, [], True, messages)
+        self._worker.command(wire.envelope(wire.Kind.RELEASED, *body), self._epoch)
+
     def _append(self, entity_id: bytes, state: bytes) -> None:
         added = len(entity_id) + len(state) + 16
         if self._part and self._size + added > wire.PAYLOAD_BYTES:
@@ -336,14 +341,14 @@ class Worker(Caller, Handler):
     def stop(self, timeout: float = STOP_PATIENCE) -> None:
         """Finishes what was received, hands the entities back to the node and ends.
 
-        In the last part of `timeout` nothing begins any more: asks that still wait are refused with
-        StaleOwner, tells are dropped. An entity whose handler is not done then loses its state.
+        In the last part of `timeout` nothing begins any more: what still waits goes back unbegun. An
+        entity whose handler is not done then loses its state.
         """
         if self.link.is_alive():
             parted = threading.Event()
             self.link.call(lambda: self._part(parted))
             if not parted.wait(timeout * FINISH_SHARE):
-                self.link.call(self._refuse_unbegun)
+                self.link.call(self._return_unbegun)
                 if not parted.wait(timeout * (1 - FINISH_SHARE)):
                     self.link.call(self._name_running)
             self.link.stop()
@@ -442,7 +447,7 @@ class Worker(Caller, Handler):
                  and shard_of(key[1], release.shard_count) == release.shard]
         move = _Move(self, release, self._epoch, len(cells))
         for key, cell in cells:
-            self._enqueue(cell, _Task(saved=move.saved))
+            self._enqueue(cell, _Task(move=move))
             # A later message for the shard belongs to a new life.
             del self._cells[key]
 
@@ -483,7 +488,7 @@ class Worker(Caller, Handler):
         """Runs in the pool, where the task may have waited."""
         if cell.context.epoch != self._epoch:
             return NOT_BEGUN
-        if task.saved is None and not self.link.session.leased(time.monotonic()):
+        if task.move is None and not self.link.session.leased(time.monotonic()):
             return NOT_BEGUN
         return cell.run(task)
 
@@ -514,8 +519,8 @@ class Worker(Caller, Handler):
             state = done.result()
         else:
             LOG.error("%s %r: %s", cell.context.type, cell.context.id, done.exception())
-        if task.saved is not None:
-            task.saved(cell.context.id_bytes, state)
+        if task.move is not None:
+            task.move.saved(cell.context.id_bytes, state)
         if task.message is not None and cell.context.epoch == self._epoch:
             self._finished(task.size)
         self._run_next(cell)
@@ -542,29 +547,30 @@ class Worker(Caller, Handler):
         if self._parted is not None and self._given_back and self._busy == 0:
             self._parted.set()
 
-    def _refuse_unbegun(self) -> None:
+    def _return_unbegun(self) -> None:
         """Leaves of every queue only what saves the entity."""
-        tells = 0
         for cell in list(self._active):
             waiting = list(cell.queue)
-            if cell.task is not None and cell.task.saved is None and cell.future.cancel():
+            if cell.task is not None and cell.task.move is None and cell.future.cancel():
                 waiting.insert(0, cell.task)
                 self._busy += 1  # taken off once here, once where the pool gives it back
             unbegun = [task for task in waiting if task.message is not None]
             cell.queue = collections.deque(task for task in waiting if task.message is None)
             self._busy -= len(unbegun)
+            move = next((task.move for task in waiting if task.move is not None), None)
             for task in unbegun:
-                tells += task.message.kind == wire.Kind.TELL
-                self._refuse(task)
-        if tells:
-            LOG.warning("the worker stops: %d tells that waited were dropped", tells)
+                self._return(task, move)
         self._run_stalled()
 
-    def _refuse(self, task: _Task) -> None:
+    def _return(self, task: _Task, move: Optional[_Move]) -> None:
         message = task.message
-        if message.kind == wire.Kind.ASK:
+        if move is not None and task.size < wire.PAYLOAD_BYTES:
+            move.give_back([wire.again(message)])
+        elif message.kind == wire.Kind.ASK:
             why = StaleOwner("the worker stops")
             self.answer(wire.error(message.correlation, why.code, why.text), self._epoch)
+        else:
+            LOG.warning("the worker stops: a tell for %s %r is dropped", message.type, message.id)
 
     def _name_running(self) -> None:
         running = [f"{cell.context.type} {cell.context.id!r}" for cell in self._active]

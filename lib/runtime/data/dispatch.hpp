@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -120,6 +121,11 @@ class Dispatch {
   // Opens a slot whose answer is passed on; 0 if the limit is reached.
   std::uint64_t open_relay(AskOrigin origin, NodeKey target, Time deadline);
   void close_relay(std::uint64_t slot) { (void)asks_.close(slot); }
+  // Takes an ask back from whom it was given to; nothing if it has ended.
+  std::optional<Asks::Ask> take_relay(std::uint64_t slot, NodeKey target) {
+    const Asks::Ask* ask = asks_.find(slot);
+    return ask == nullptr || ask->target != target ? std::nullopt : asks_.close(slot);
+  }
   void fail_target(NodeKey target, Errc code, std::string_view text);
   // What a worker has of one shard: whatever it still says does not count. Gives the ids of the
   // entities that owed an answer.

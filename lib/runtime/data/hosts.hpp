@@ -173,6 +173,7 @@ class Hosts {
     Then then = Then::stream;
     std::vector<core::SavedEntity> states;  // of the parts that came so far
     std::deque<Waiting> waiting;            // what the worker does not get any more
+    std::size_t unbegun = 0;                // the first of these: it had them, and gave them back
   };
   struct Worker {
     std::string label;
@@ -224,6 +225,8 @@ class Hosts {
   void note_lost(const Hosting& hosting, ShardId shard, std::size_t states);
   void take_orphans(Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
   void released(Hosting& hosting, ShardId shard, std::uint64_t session, Releasing part);
+  void take_unbegun(std::uint64_t session, const ShardName& shard, std::string_view raw,
+                    Releasing& part);
   void say_goodbye_if_parted(std::uint64_t session);
   void force_releases();
   void settle(Hosting& hosting, Waiting waiting);

@@ -259,7 +259,8 @@ void Hosts::stop_at_worker(Hosting& hosting, ShardId shard) {
 
 void Hosts::release_from_worker(Hosting& hosting, ShardId shard, std::uint64_t session,
                                 Releasing::Then then) {
-  workers_.at(session).releasing[{hosting.type->index, shard.value}] = {context_.now, then, {}, {}};
+  workers_.at(session).releasing[{hosting.type->index, shard.value}] = {
+      context_.now, then, {}, {}, 0};
   std::string envelope;
   wire::encode(envelope, wire::Release{{hosting.type->name, shard}, hosting.type->shard_count});
   context_.front->send_raw(session, envelope);
@@ -333,6 +334,7 @@ void Hosts::on_released(std::uint64_t session, wire::Released message) {
       part.states.push_back({std::move(entity.id), std::move(entity.state)});
     }
   }
+  for (const std::string& raw : message.unbegun) take_unbegun(session, message.shard, raw, part);
   if (message.more) return;
   Releasing whole = std::move(part);
   found->second.releasing.erase(place);
@@ -340,11 +342,45 @@ void Hosts::on_released(std::uint64_t session, wire::Released message) {
   say_goodbye_if_parted(session);
 }
 
+// It is as if the message had never been sent to the worker. Its sender's number was not told
+// there; nobody judges it any more, as it was accepted already.
+void Hosts::take_unbegun(std::uint64_t session, const ShardName& shard, std::string_view raw,
+                         Releasing& part) {
+  wire::Envelope envelope;
+  const bool read = wire::next_envelope(raw, envelope) == Errc::ok && raw.empty();
+  const bool ask = envelope.kind == wire::Kind::ask;
+  wire::Message& message = envelope.message;
+  const Type* type = context_.dispatch->find_type(shard.type);
+  if (!read || (!ask && envelope.kind != wire::Kind::tell) || message.type != shard.type ||
+      shard_of(message.id, type->shard_count) != shard.shard) {
+    return context_.count(Count::malformed_frames);
+  }
+  if (part.over()) {
+    if (!ask) context_.dispatch->refuse(kNoNode, 0, Errc::stale_owner, "the shard moved on");
+    return;
+  }
+  core::Parked parked{0, message.generation, {}, kNever, kNoNode, 0};
+  if (ask) {
+    auto taken = context_.dispatch->take_relay(message.correlation.slot, worker_key(session));
+    if (!taken.has_value()) return;
+    parked.deadline = taken->deadline;
+    parked.asker = taken->origin.node;
+    parked.slot = taken->origin.slot;
+    message.correlation = {{}, parked.asker, parked.slot};
+  }
+  wire::encode(parked.envelope, message);
+  Waiting waiting{shard.shard, std::move(parked), context_.now};
+  waiting.lease = ByteLease(waiting_bytes_, waiting.message.envelope.size());
+  const auto place = part.waiting.begin() + static_cast<std::ptrdiff_t>(part.unbegun++);
+  part.waiting.insert(place, std::move(waiting));
+}
+
 // Takes out what no worker has got, oldest first.
 void Hosts::take_orphans(Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted) {
   if (Releasing* const part = releasing_of(hosting, shard)) {
     for (Waiting& waiting : part->waiting) unstarted.push_back(std::move(waiting.message));
     part->waiting.clear();
+    part->unbegun = 0;
   }
   std::erase_if(hosting.orphans, [&](Waiting& waiting) {
     if (waiting.shard != shard) return false;

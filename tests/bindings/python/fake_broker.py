@@ -50,6 +50,7 @@ class FakeBroker(threading.Thread):
         self.welcomed = 0
         self.released = {}  # (type, shard) -> {id: state}
         self.parts = []  # of RELEASED: shard, states, more
+        self.returned = []  # messages that came back with that
         self.lease_ms = 0
         self.greetings = []  # the maps of HELLO
         self._changed = threading.Condition()
@@ -198,7 +199,8 @@ class FakeBroker(threading.Thread):
         elif kind == RELEASED:
             states = self.released.setdefault((body[0], body[1]), {})
             states.update(dict(body[2]))
-            self.parts.append(body[1:])
+            self.parts.append(body[1:4])
+            self.returned.extend(msgpack.unpackb(raw) for raw in (body[4] if body[4:] else []))
             if not body[3]:
                 session.shards.pop((body[0], body[1]), None)
             self._part_if_done(peer, session)

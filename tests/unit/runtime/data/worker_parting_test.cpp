@@ -229,6 +229,49 @@ TEST_F(WorkerPartingTest, WhatItHadGivenBackBeforeItDiedCounts) {
   EXPECT_EQ(state_of(got.of(wire::Kind::restore)[0]), "id=s");
 }
 
+TEST_F(WorkerPartingTest, WhatItHadNotBegunGoesAheadOfWhatCameLater) {
+  Outcome outcome;
+  tell("1");
+  pass(a_, [&] { a_.ask({"job", "id", "do", "2"}, 60s, outcome); });
+  const Envelopes had = received(kFirst);
+  ASSERT_EQ(had.all.size(), 2U);
+  attach(kSecond);
+  give_back(kFirst);
+  tell("3");
+  wire::Released part{shard_, {}, true};
+  for (const wire::Envelope& envelope : had.all) part.unbegun.emplace_back(envelope.raw);
+  part.unbegun.emplace_back("no envelope");
+  frame(kFirst, [&](std::string& out) { wire::encode(out, part); });
+  EXPECT_EQ(outcome.times, 0);
+  EXPECT_EQ(counted("malformed_frames"), 1U);
+  released(kFirst, {{"id", "s"}});
+  const Envelopes got = received(kSecond);
+  ASSERT_EQ(got.all.size(), 4U);
+  EXPECT_EQ(state_of(got.all[0]), "id=s");
+  EXPECT_EQ(got.all[1].message.payload, "1");
+  EXPECT_EQ(got.all[2].message.payload, "2");
+  EXPECT_EQ(got.all[3].message.payload, "3");
+  goodbye(kFirst);
+  EXPECT_EQ(outcome.times, 0) << "the first worker has nothing to do with it any more";
+  frame(kSecond, [&](std::string& out) {
+    wire::encode(out, wire::Reply{got.all[2].message.correlation, 0, "", "done"});
+  });
+  EXPECT_EQ(outcome.payload, "done");
+}
+
+TEST_F(WorkerPartingTest, WhatItHadNotBegunMovesWithTheShard) {
+  Outcome outcome;
+  pass(a_, [&] { a_.ask({"job", "id", "do", "1"}, 60s, outcome); });
+  const Envelopes had = received(kFirst);
+  give_back(kFirst);
+  move_to_b();
+  wire::Released all{shard_, {{"id", "s"}}, false};
+  all.unbegun.emplace_back(had.all.at(0).raw);
+  frame(kFirst, [&](std::string& out) { wire::encode(out, all); });
+  EXPECT_EQ(streamed(sent_to_b()), (std::vector<std::string>{"id=s", "1"}));
+  EXPECT_EQ(outcome.times, 0);
+}
+
 // One handler that did not end cost every entity of its shard the state.
 TEST_F(WorkerPartingTest, AForcedStopKeepsWhatWasSavedAndNamesTheRest) {
   std::string hanging;
