@@ -341,8 +341,8 @@ class Worker(Caller, Handler):
     def stop(self, timeout: float = STOP_PATIENCE) -> None:
         """Finishes what was received, hands the entities back to the node and ends.
 
-        In the last part of `timeout` nothing begins any more: what still waits goes back unbegun. An
-        entity whose handler is not done then loses its state.
+        In the last part of `timeout` nothing begins any more: what still waits goes back unbegun.
+        An entity whose handler is not done then loses its state.
         """
         if self.link.is_alive():
             parted = threading.Event()
