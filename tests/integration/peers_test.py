@@ -391,14 +391,14 @@ def test_a_move_waits_for_the_handler_that_runs_and_holds_up_no_other_type(start
         assert tables[0] == tables[1]
 
 
-def test_twenty_moves_at_a_time_and_no_more(start):
+def test_a_tenth_of_the_shards_moves_at_a_time_and_no_more(start):
     rooms = Rooms(64)
     cluster = start(1, "--handoff-timeout", "60s", "--builtin-types", "false")
     node = cluster.nodes["n1"]
 
     def under_way():
         open_moves = len(ctl_json("moves", node=node.address)["open"])
-        assert open_moves <= 20
+        assert open_moves <= 6
         return open_moves
 
     with contextlib.ExitStack() as stack:
@@ -407,7 +407,7 @@ def test_twenty_moves_at_a_time_and_no_more(start):
         rooms.occupy(stack, bus)
         rooms.host(stack, cluster.join("n2"))
         # None of them ends while the handlers run, so that no other one begins.
-        wait_until(lambda: under_way() == 20, "twenty moves")
+        wait_until(lambda: under_way() == 6, "a tenth of all shards")
         assert cluster.counts("room") == {"n1": 64}
         rooms.go_on.set()
         wait_until(lambda: not under_way() and cluster.counts("room") == {"n1": 32, "n2": 32},

@@ -29,8 +29,9 @@ struct Config {
   // A type without hosts keeps its owners for so long: another host may just have come, and would
   // find the entities' state.
   Duration unhosted_patience = std::chrono::milliseconds(500);
-  std::size_t moves_min = 20;      // moves in progress: at most this many ...
-  std::size_t moves_percent = 10;  // ... or this share of all shards, whichever is more
+  std::size_t moves_percent = 10;  // moves in progress: this share of all shards, ...
+  std::size_t moves_min = 4;       // ... but at least so many may be,
+  std::size_t moves_max = 20;      // and never more than so many
   Duration cooldown = std::chrono::seconds(10);  // a moved shard is not moved for balance again
   Planner planner;
   Planner fallback;  // gives homes where `planner` fails

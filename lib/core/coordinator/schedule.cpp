@@ -18,7 +18,8 @@ void Coordinator::schedule(Time now, std::vector<Output>& out) {
     }
     shards += type.shards.size();
   }
-  const std::size_t limit = std::max(config_.moves_min, shards * config_.moves_percent / 100);
+  const std::size_t limit = std::clamp(shards * config_.moves_percent / 100, config_.moves_min,
+                                       config_.moves_max);
   std::size_t budget = limit > moving ? limit - moving : 0;
   budget = start_wanted(now, budget);
   Loads totals = loads();
