@@ -88,7 +88,7 @@ std::vector<Option> time_options() {
   using O = DaemonOptions;
   return {
       {"gossip_interval", [](O& o) -> Field { return &o.node.gossip_interval; },
-       "Time between two digests of this node.", 20, 10 * kSecond},
+       "Time between two digests of this node.", 20, 300},
       {"failure_timeout", [](O& o) -> Field { return &o.node.failure_timeout; },
        "Silence after which a node is held for unreachable, at least.", 500, 60 * kSecond},
       {"stable_after", [](O& o) -> Field { return &o.node.stable_after; },

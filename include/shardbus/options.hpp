@@ -55,7 +55,7 @@ struct NodeOptions {
   std::uint32_t min_members = 1;
   // Threads for handlers: 0 runs them on the polling thread (short handlers only); 1..256.
   std::uint32_t workers = 0;
-  milliseconds gossip_interval{200};  // 20..10'000
+  milliseconds gossip_interval{200};  // 20..300: leases of a second need several digests
   // Silence after which a node that proved nothing is held for unreachable, at least; 500..60'000.
   milliseconds failure_timeout{1500};
   // How long unreachable nodes must stay so before the majority removes them; 100..300'000.

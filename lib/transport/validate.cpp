@@ -100,7 +100,7 @@ Status validate(const NodeOptions& options) {
   if (!placed) return placed;
   for (const Status& checked :
        {in_range("workers", options.workers, 0, 256),
-        in_range("gossip_interval ms", options.gossip_interval.count(), 20, 10'000),
+        in_range("gossip_interval ms", options.gossip_interval.count(), 20, 300),
         in_range("failure_timeout ms", options.failure_timeout.count(), 500, 60'000),
         in_range("stable_after ms", options.stable_after.count(), 100, 300'000),
         in_range("quorum_size", options.quorum_size, 0, wire::kMembersMax),

@@ -127,6 +127,7 @@ double largest(const std::vector<Run>& runs, double Run::*figure) {
 
 double middle(const std::vector<Run>& runs, double Run::*figure) {
   std::vector<double> values;
+  values.reserve(runs.size());
   for (const Run& run : runs) values.push_back(run.*figure);
   std::ranges::sort(values);
   return values[values.size() / 2];

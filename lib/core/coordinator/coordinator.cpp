@@ -48,12 +48,13 @@ void Coordinator::decide(const Decide& input) {
 
 void Coordinator::set_view(const View& view) {
   const bool same = view.peers == peers_ && view.first_homes == first_homes_ &&
-                    view.strict_homes == strict_homes_;
+                    view.strict_homes == strict_homes_ && view.newer_table == newer_table_;
   if (same) return;
   if (!same_homes(peers_, view.peers)) end_rests();
   peers_ = view.peers;
   first_homes_ = view.first_homes;
   strict_homes_ = view.strict_homes;
+  newer_table_ = view.newer_table;
   dirty_ = true;
 }
 
@@ -183,6 +184,7 @@ void Coordinator::tick(Time now, std::vector<Output>& out) {
   dirty_ = false;
   deadline_ = kNever;
   ask_reports(now, out);
+  note_strict();
   if (mode_ == Mode::collecting) rebuild(now, out);
   if (mode_ == Mode::active) {
     resolve_pending(now);

@@ -29,9 +29,10 @@ struct Config {
   // A type without hosts keeps its owners for so long: another host may just have come, and would
   // find the entities' state.
   Duration unhosted_patience = std::chrono::milliseconds(500);
-  std::size_t moves_percent = 10;  // moves in progress: this share of all shards, ...
-  std::size_t moves_min = 4;       // ... but at least so many may be,
-  std::size_t moves_max = 20;      // and never more than so many
+  Duration table_patience = std::chrono::milliseconds(250);  // for a newer table, once all reported
+  std::size_t moves_percent = 10;                // moves in progress: this share of all shards, ...
+  std::size_t moves_min = 4;                     // ... but at least so many may be,
+  std::size_t moves_max = 20;                    // and never more than so many
   Duration cooldown = std::chrono::seconds(10);  // a moved shard is not moved for balance again
   Planner planner;
   Planner fallback;  // gives homes where `planner` fails
@@ -90,6 +91,7 @@ class Coordinator {
   struct Type {
     std::vector<Shard> shards;
     Time unhosted_since = kNever;
+    bool strict = false;
   };
 
   // coordinator.cpp
@@ -127,11 +129,12 @@ class Coordinator {
   // schedule.cpp
   void schedule(Time now, std::vector<Output>& out);
   void learn_types();
+  void note_strict();
   void repair(Time now, const ShardName& name, Shard& shard);
   void plan_type(Time now, const std::string& name, Type& type, Loads& totals, std::size_t& budget);
   [[nodiscard]] PlacementSnapshot snapshot(Time now, const std::string& name, const Type& type,
                                            const Loads& totals, std::size_t budget) const;
-  [[nodiscard]] bool may_rehome(const std::string& type) const;
+  [[nodiscard]] bool may_rehome(const std::string& name) const;
   bool waits_for_host(Time now, Type& type);
   void drop_unhosted(Time now, const std::string& name, Type& type,
                      const PlacementSnapshot& snapshot);
@@ -179,8 +182,10 @@ class Coordinator {
   std::vector<Peer> peers_;
   bool first_homes_ = true;
   bool strict_homes_ = true;
+  bool newer_table_ = false;
   KeySet missing_;  // members whose report of this term has not come
   Time ask_at_{};
+  Time collecting_since_ = kNever;
   KeySet former_;  // owners that have not reported yet that they let go
   Time ask_former_at_{};
   AllocationTable table_;

@@ -39,6 +39,8 @@ struct View {
   // Full authority over a counted set without dead members, for more than a lease after the last
   // removal counted: whoever owned a shard of a strict type and is not in it has stopped.
   bool strict_homes = true;
+  bool newer_table =
+      false;  // a member that is heard has a newer table than this node: it is coming
 };
 struct Tick {};  // acts on everything that was heard
 // What an operator wants. It lasts with the table, except `move` and `apply`, which are done once:

@@ -91,9 +91,9 @@ std::string Coordinator::why_not_drain(const Peer& peer) const {
       return shard.entry.owner == peer.key;
     });
     if (!owns) continue;
-    const bool other = std::any_of(peers_.begin(), peers_.end(), [&](const Peer& one) {
-      return one.key != peer.key && !draining(one) && !cordoned(one) &&
-             may_own(one, name, type.shards.size());
+    const std::vector<const Peer*> homes = homes_for(name, type.shards.size());
+    const bool other = std::any_of(homes.begin(), homes.end(), [&](const Peer* one) {
+      return one->key != peer.key && !cordoned(*one);
     });
     if (other) continue;
     return "no other node may take the shards of '" + name + "' from '" + peer.name +
@@ -133,6 +133,13 @@ Ordered Coordinator::order_shard(const Order& order) {
     return refused(Errc::invalid_argument, "node '" + order.node + "' cannot take shards of '" +
                                                order.shard.type + "' now");
   }
+  if (const NodeKey pin = pin_of(order.shard); pin != kNoNode && pin != peer->key) {
+    return refused(Errc::invalid_argument,
+                   shardbus::to_text(order.shard) + " is pinned to another node: unpin it first");
+  }
+  if (!usable(shard->entry.owner)) {
+    return refused(Errc::not_ready, shardbus::to_text(order.shard) + " has no owner that is heard");
+  }
   shard->wanted = PlannedMove{order.shard, shard->entry.owner, peer->key, Cause::ordered};
   shard->wanted_by = order.actor;
   return {};
@@ -163,6 +170,11 @@ std::size_t Coordinator::start_wanted(Time now, std::size_t budget) {
       const bool possible = to != nullptr && may_own(*to, name, type.shards.size()) &&
                             shard.entry.owner != move.to && usable(shard.entry.owner);
       if (!possible) {
+        if (shard.entry.owner != move.to) {
+          notes_.push_back(
+              Note{"coordinator.move_given_up",
+                   shardbus::to_text(move.shard) + " to " + shardbus::to_text(move.to)});
+        }
         shard.wanted.reset();
         continue;
       }
@@ -197,7 +209,10 @@ Plan Coordinator::plan(Time now) const {
     view.rebalance = plan.frozen.empty() || suspended;
     std::vector<PlacementMove> moves;
     const std::string failure = ask_planner(view, moves);
-    if (!failure.empty()) plan.frozen = "the placement of '" + name + "' failed: " + failure;
+    if (!failure.empty()) {
+      plan.frozen = "the placement of '";
+      plan.frozen.append(name).append("' failed: ").append(failure);
+    }
     for (const PlacementMove& move : moves) {
       if (move.from == kNoNode) continue;
       const Cause cause = cause_of(view, move);
@@ -243,16 +258,18 @@ bool Coordinator::may_own(const Peer& peer, const std::string& type, std::size_t
          has_role(peer.traits, hosted->placement.role);
 }
 
-// Where shards of a type may go. A cordoned node is better than none.
+// Where shards of a type may go. A cordoned node is better than none, and so is one that is
+// drained.
 std::vector<const Peer*> Coordinator::homes_for(const std::string& type, std::size_t count) const {
-  std::vector<const Peer*> open;
-  std::vector<const Peer*> all;
+  std::vector<const Peer*> open, kept, all;
   for (const Peer& peer : peers_) {
     if (!may_own(peer, type, count)) continue;
     all.push_back(&peer);
+    if (!draining(peer)) kept.push_back(&peer);
     if (!cordoned(peer)) open.push_back(&peer);
   }
-  return open.empty() ? all : open;
+  if (!open.empty()) return open;
+  return kept.empty() ? all : kept;
 }
 
 const Peer* Coordinator::find_named(const std::string& name) const {

@@ -18,6 +18,7 @@ void Coordinator::adopt(const AllocationTable& known) {
 
 void Coordinator::start_collecting(const AllocationTable& known) {
   mode_ = Mode::collecting;
+  collecting_since_ = kNever;
   types_.clear();
   adopt(known);
   missing_.clear();
@@ -42,6 +43,13 @@ void Coordinator::rebuild(Time now, std::vector<Output>& out) {
   const bool waits =
       std::any_of(missing_.begin(), missing_.end(), [this](NodeKey key) { return usable(key); });
   if (waits) return;
+  // Reports have all entries; what operators ordered is in the newest table alone.
+  collecting_since_ = std::min(collecting_since_, now);
+  const Time patience = collecting_since_ + config_.table_patience;
+  if (newer_table_ && now < patience) {
+    deadline_ = std::min(deadline_, patience);
+    return;
+  }
   mode_ = Mode::active;
   new_version_ = true;
   for (auto& [name, type] : types_) {

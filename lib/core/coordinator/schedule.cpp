@@ -18,8 +18,8 @@ void Coordinator::schedule(Time now, std::vector<Output>& out) {
     }
     shards += type.shards.size();
   }
-  const std::size_t limit = std::clamp(shards * config_.moves_percent / 100, config_.moves_min,
-                                       config_.moves_max);
+  const std::size_t limit =
+      std::clamp(shards * config_.moves_percent / 100, config_.moves_min, config_.moves_max);
   std::size_t budget = limit > moving ? limit - moving : 0;
   budget = start_wanted(now, budget);
   Loads totals = loads();
@@ -37,6 +37,17 @@ void Coordinator::learn_types() {
     for (const HostedType& hosted : peer.hosts) {
       const bool fits = hosted.shard_count > 0 && ensure_type(hosted.name, hosted.shard_count);
       if (!fits) ++ignored_reports_;
+    }
+  }
+  note_strict();
+}
+
+// Also of hosts that leave or died: their shards are what has to be waited for.
+void Coordinator::note_strict() {
+  for (const Peer& peer : peers_) {
+    for (const HostedType& hosted : peer.hosts) {
+      const auto type = types_.find(hosted.name);
+      if (type != types_.end() && hosted.placement.strict) type->second.strict = true;
     }
   }
 }
@@ -132,17 +143,13 @@ PlacementSnapshot Coordinator::snapshot(Time now, const std::string& name, const
 }
 
 // Of a strict type a member that has not reported may own any shard, whatever the table says. What
-// nobody that was heard hosts may be strict.
-bool Coordinator::may_rehome(const std::string& type) const {
-  bool known = false;
-  bool strict = false;
-  for (const Peer& peer : peers_) {
-    for (const HostedType& hosted : peer.hosts) {
-      if (hosted.name != type) continue;
-      known = true;
-      strict = strict || hosted.placement.strict;
-    }
-  }
+// nobody that was heard hosts may be strict; what was strict once stays so, whoever is left.
+bool Coordinator::may_rehome(const std::string& name) const {
+  const auto type = types_.find(name);
+  const bool known = std::any_of(peers_.begin(), peers_.end(), [&](const Peer& peer) {
+    return find_hosted(peer.hosts, name) != nullptr;
+  });
+  const bool strict = type != types_.end() && type->second.strict;
   return (known && !strict) || (strict_homes_ && missing_.empty());
 }
 
@@ -154,9 +161,11 @@ bool Coordinator::fixed(const ShardName& name, const Shard& shard, const Peer* o
   if (owner == nullptr || owner->dead) return !may_rehome(name.type);
   if (!owner->reachable || !owner->heard) return true;
   // What a cordoned node has, it keeps.
-  const NodeKey pin = pin_of(name);
-  return cordoned(*owner) && !draining(*owner) && (pin == kNoNode || pin == owner->key) &&
-         may_own(*owner, name.type, types_.at(name.type).shards.size());
+  const std::size_t count = types_.at(name.type).shards.size();
+  const Peer* pin = find(pin_of(name));
+  const bool wanted =
+      pin != nullptr && pin != owner && !cordoned(*pin) && may_own(*pin, name.type, count);
+  return cordoned(*owner) && !draining(*owner) && !wanted && may_own(*owner, name.type, count);
 }
 
 bool Coordinator::waits_for_host(Time now, Type& type) {

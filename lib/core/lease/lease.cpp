@@ -30,24 +30,24 @@ void Lease::step(Time now, const Input& input) {
                         }},
              input);
   std::erase_if(repeated_, [this](const auto& entry) { return !takes_part(set_, entry.first); });
-  measure();
+  measure(now);
 }
 
 // Of a set whose lineage is evidence nobody knows whether it is the only one.
-void Lease::measure() {
+void Lease::measure(Time now) {
   until_ = Time{};
   if (set_.evidence || find_member(set_, config_.self) == nullptr) return;
-  until_ = until_of(keys_of(set_.members));
-  if (!set_.counted) until_ = std::min(until_, until_of(set_.previous));
+  until_ = until_of(now, keys_of(set_.members));
+  if (!set_.counted) until_ = std::min(until_, until_of(now, set_.previous));
 }
 
 // The latest instant until which more than half of the list vouch for this node.
-Time Lease::until_of(const KeySet& members) const {
+Time Lease::until_of(Time now, const KeySet& members) const {
   std::vector<Time> ends;
   for (const NodeKey key : members) {
     const auto repeated = repeated_.find(key);
     if (key == config_.self) {
-      ends.push_back(kNever);
+      ends.push_back(now + config_.lease);
     } else if (repeated != repeated_.end()) {
       ends.push_back(repeated->second + config_.lease);
     }
@@ -59,9 +59,7 @@ Time Lease::until_of(const KeySet& members) const {
 }
 
 std::string Lease::state_text() const {
-  std::string out = "lease ";
-  if (until_ == kNever) return out + "for ever";
-  out += "until " + shardbus::to_text(until_.time_since_epoch());
+  std::string out = "lease until " + shardbus::to_text(until_.time_since_epoch());
   for (const auto& [key, at] : repeated_) {
     out += " " + shardbus::to_text(key) + ":" + shardbus::to_text(at.time_since_epoch());
   }

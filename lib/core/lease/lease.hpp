@@ -45,14 +45,15 @@ class Lease {
   explicit Lease(const Config& config) : config_(config) {}
 
   void step(Time now, const Input& input);
-  // Handlers of strict types may start before this instant. Never for a cluster of one; in the past
-  // where there is no majority.
+  // Handlers of strict types may start before this instant, which is in the past where there is no
+  // majority. A cluster of one has a lease ahead of it, too, and renews it: what comes late to who
+  // asks for it must end by itself.
   [[nodiscard]] Time until() const { return until_; }
   [[nodiscard]] std::string state_text() const;
 
  private:
-  [[nodiscard]] Time until_of(const KeySet& members) const;
-  void measure();
+  [[nodiscard]] Time until_of(Time now, const KeySet& members) const;
+  void measure(Time now);
 
   Config config_;
   MemberSet set_;

@@ -86,7 +86,7 @@ class ControlPlane {
   [[nodiscard]] const Vote& vote() const { return election_.vote(); }
   [[nodiscard]] Authority authority() const { return election_.authority(); }
   [[nodiscard]] std::uint64_t cluster_id() const { return cluster_id_; }
-  // Until when this node may start handlers of strict types; kNever: it is a cluster of its own.
+  // Until when this node may start handlers of strict types; never more than a lease ahead.
   [[nodiscard]] Time strict_until() const { return stopped_ ? Time{} : lease_.until(); }
   [[nodiscard]] const IgnoredInputs& ignored() const { return ignored_; }
   [[nodiscard]] coordinator::Plan plan(Time now) const { return coordinator_.plan(now); }
@@ -223,7 +223,9 @@ class ControlPlane {
   bool warned_of_members_ = false;  // too many for static-quorum
   std::string held_back_;           // told last, by this node as coordinator
   // Of the counted set in the term that this node decides in: nobody was removed since then.
-  bool confirmed_ = false;  // by an operator, and not in the set yet
+  bool confirmed_ = false;  // by an operator, of this term and these members; not in the set yet
+  Term confirmed_in_;
+  KeySet confirmed_members_;
   KeySet counted_members_;
   Term counted_in_;
   Time unchanged_since_ = kNever;

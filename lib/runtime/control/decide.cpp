@@ -206,11 +206,15 @@ membership::Wishes ControlPlane::wishes() const {
     if (done) insert(result.drained, key);
   }
   result.joiners = joiners();
-  result.confirmed = confirmed_;
+  // Whoever was removed since then, or will be next, the operator has not spoken of.
+  result.confirmed = confirmed_ && confirmed_in_ == vote().term && dead_.empty() &&
+                     to_remove_.empty() && presumed_.empty() &&
+                     confirmed_members_ == keys_of(membership_.set().members);
   return result;
 }
 
 void ControlPlane::decide_shards() {
+  confirmed_ = confirmed_ && deciding() && confirmed_in_ == vote().term;
   note_removals();
   if (!deciding()) {
     apply(coordinator_.step(now_, coordinator::Stop{}));
@@ -305,6 +309,9 @@ coordinator::View ControlPlane::coordinator_view() const {
         peer.leaving = heard->second.leaving;
       }
     }
+    const bool newer = peer.reachable && !peer.dead && heard != peers_.end() &&
+                       heard->second.table > table_.version;
+    view.newer_table = view.newer_table || newer;
     view.peers.push_back(std::move(peer));
   }
   return view;

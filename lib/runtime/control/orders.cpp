@@ -7,6 +7,7 @@ namespace shardbus::control {
 
 coordinator::Ordered ControlPlane::order(Time now, const coordinator::Order& order) {
   if (!enter(now)) return {Errc::stopped, {}};
+  apply(election_.step(now_, election::Tick{}));  // the right may just have ended
   if (!deciding()) return {Errc::not_ready, "this node does not decide; ask the coordinator again"};
   if (order.kind == coordinator::OrderKind::confirm) return confirm(order);
   coordinator::Ordered answer;
@@ -23,6 +24,8 @@ coordinator::Ordered ControlPlane::confirm(const coordinator::Order& order) {
     return {Errc::invalid_argument, "no member was removed by evidence alone"};
   }
   confirmed_ = true;
+  confirmed_in_ = vote().term;
+  confirmed_members_ = keys_of(membership_.set().members);
   event(Severity::warn, "membership.confirmed",
         "who was removed by evidence is gone for good, says " +
             (order.actor.empty() ? "an operator" : order.actor));

@@ -105,11 +105,18 @@ void DataPlane::abandon(Errc code, std::string_view text) {
   dispatch_.abandon(code, text);
 }
 
+// What waited for the right goes on before anything that comes later in the pass.
+void DataPlane::set_strict_until(Time until) {
+  context_.strict_right->set(until);
+  std::size_t budget = kPassBudget;
+  if (!held()) hosts_.run_ready(budget);
+}
+
 void DataPlane::retire(std::string_view why) {
+  context_.strict_right->set(Time{});  // also for handlers that the pool still has
+  hosts_.retire();                     // first: what has not begun has not happened
   for (const NodeInfo& node : links_.nodes()) dispatch_.on_gone(node.key, why);
   abandon(Errc::unknown_outcome, why);
-  set_strict_until(Time{});  // also for handlers that the pool still has
-  hosts_.retire();
 }
 
 void DataPlane::report_tell(Errc outcome, const Outgoing& message) {

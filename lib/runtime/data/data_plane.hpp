@@ -71,7 +71,7 @@ class DataPlane {
   // --- the control loop ---
   void set_cluster_id(std::uint64_t id) { context_.cluster_id = id; }
   // Until when handlers of strict types may start.
-  void set_strict_until(Time until) { context_.strict_right->set(until); }
+  void set_strict_until(Time until);
   void set_known_types(std::vector<HostedType> types) { hosts_.set_known_types(std::move(types)); }
   void connect(const NodeInfo& node) { links_.open(node, kNever); }
   // For a few envelopes only: the link goes again by itself, unless `connect` claims it.

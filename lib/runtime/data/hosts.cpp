@@ -12,6 +12,22 @@
 #include "runtime/data/user_code.hpp"
 
 namespace shardbus::runtime {
+namespace {
+
+// Ports that a handler unpacks answer as it does; what runs after it does not.
+class CurrentMessenger {
+ public:
+  explicit CurrentMessenger(std::weak_ptr<Messenger> messenger)
+      : before_(std::exchange(detail::current_messenger(), std::move(messenger))) {}
+  ~CurrentMessenger() { detail::current_messenger() = std::move(before_); }
+  CurrentMessenger(const CurrentMessenger&) = delete;
+  CurrentMessenger& operator=(const CurrentMessenger&) = delete;
+
+ private:
+  std::weak_ptr<Messenger> before_;
+};
+
+}  // namespace
 
 Hosts::~Hosts() = default;
 
@@ -103,7 +119,8 @@ void Hosts::deliver(Type& type, ShardId shard, std::uint64_t sender, const wire:
   const bool waits =
       in_user_code_ || context_.held || (fresh && cells.ready != 0) || !may_start(hosting);
   if (executor_ == nullptr && waits) {
-    if (ready_.size() + halted_.size() >= context_.config.buffered_messages) {
+    const std::size_t halted = hosting.placement.strict ? halted_.size() : 0;
+    if (ready_.size() + halted >= context_.config.buffered_messages) {
       return context_.dispatch->refuse(message.correlation.node, message.correlation.slot,
                                        Errc::overloaded, "too many messages wait on this node");
     }
@@ -127,8 +144,10 @@ Hosts::Cell& Hosts::cell_of(Hosting& hosting, ShardId shard, std::string_view id
   if (found != map.end()) return *found->second;
   auto cell = std::make_unique<Cell>();
   cell->id = id;
-  cell->context = std::make_unique<Context>(messenger_of(hosting).lock(), hosting.type->name,
-                                            cell->id, context_.config.self.name);
+  const std::shared_ptr<Messenger> via = messenger_of(hosting, hosting.cells[shard.value]);
+  cell->via = via;
+  cell->context =
+      std::make_unique<Context>(via, hosting.type->name, cell->id, context_.config.self.name);
   Cell& made = *cell;
   map.emplace(std::string_view(made.id), std::move(cell));
   return made;
@@ -148,8 +167,8 @@ Entity& Hosts::entity_of(Hosting& hosting, Cell& cell) {
 // False: it failed. Touches nothing but the cell: it may run on a thread of the executor.
 bool Hosts::handle(Hosting& hosting, Cell& cell, std::uint64_t sender,
                    const wire::Message& message) {
-  const std::weak_ptr<Messenger>& via = messenger_of(hosting);
-  detail::current_messenger() = via;
+  const std::weak_ptr<Messenger>& via = cell.via;
+  const CurrentMessenger current(via);
   Delivery delivery{
       message.method, message.payload,
       AnyReplyPort(via, ReplyAddress{message.correlation.node.value, message.correlation.slot}),
@@ -211,7 +230,9 @@ void Hosts::job_done(Hosting& hosting, ShardId shard, Cell& cell, Job& job) {
   if (job.state == JobState::cancelled) return;  // the cell may be gone
   if (job.abandoned) {                           // the shard went away under the handler
     std::erase_if(abandoned_, [&cell](const auto& kept) { return kept.get() == &cell; });
-    return;
+    if (!job.too_late) return;
+    return context_.dispatch->refuse(job.message.asker, job.message.slot, Errc::stale_owner,
+                                     "the shard moved on");
   }
   Cells& cells = hosting.cells[shard.value];
   cell.busy = false;
@@ -304,6 +325,7 @@ void Hosts::abandon_overdue() {
       it = it->second == nullptr ? cells.map.erase(it) : std::next(it);
     }
     cells.busy = 0;
+    end_guard(cells);
     leave_behind(std::move(left));
     finish_stop(hosting, ShardId{number});
   }
@@ -329,6 +351,7 @@ void Hosts::finish_stop(Hosting& hosting, ShardId shard) {
   });
   cells.map.clear();
   cells.stopping = false;
+  if (hosting.placement.strict) end_guard(cells);
   context_.dispatch->on_stopped(*hosting.type, shard, std::move(states), std::move(unstarted));
 }
 
@@ -364,6 +387,7 @@ void Hosts::drop(Type& type, ShardId shard) {
   cells.map.clear();
   cells.busy = 0;
   cells.stopping = false;
+  end_guard(cells);
   take_ready(hosting, shard, unstarted);
   drop_at_worker(hosting, shard, unstarted);
   lose_orphan_states(hosting, shard);
@@ -377,20 +401,31 @@ void Hosts::drop(Type& type, ShardId shard) {
 
 void Hosts::retire() {
   retired_ = true;
-  ready_.clear();
-  halted_.clear();
+  std::vector<core::Parked> unstarted;
+  for (std::deque<Ready>* queue : {&halted_, &ready_}) {
+    for (Ready& ready : std::exchange(*queue, {})) unstarted.push_back(std::move(ready.message));
+  }
   stalled_.clear();
   for (Hosting& hosting : hostings_) {
     for (Cells& cells : hosting.cells) {
       for (auto it = cells.map.begin(); it != cells.map.end(); ++it) {
-        if (!it->second->busy) continue;
-        it->second->job->abandoned = true;
+        Cell& cell = *it->second;
+        take_back(cell);
+        for (core::Parked& parked : cell.mailbox) unstarted.push_back(std::move(parked));
+        cell.mailbox.clear();
+        if (!cell.busy) continue;
+        cell.job->abandoned = true;
         abandoned_.push_back(std::move(it.value()));
       }
+      end_guard(cells);
       cells.map.clear();
       cells.busy = 0;
       cells.ready = 0;
     }
+  }
+  for (const core::Parked& parked : unstarted) {
+    context_.dispatch->refuse(parked.asker, parked.slot, Errc::stale_owner,
+                              "the node lost its place in the cluster");
   }
 }
 

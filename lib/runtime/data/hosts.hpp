@@ -47,11 +47,7 @@ HostedType hosted_type(const EntityType& definition);
 class Hosts {
  public:
   Hosts(DataContext& context, std::weak_ptr<Messenger> messenger, Executor* executor)
-      : context_(context),
-        messenger_(std::move(messenger)),
-        guard_(std::make_shared<GuardedMessenger>(messenger_, context.strict_right)),
-        guarded_(guard_),
-        executor_(executor) {}
+      : context_(context), messenger_(std::move(messenger)), executor_(executor) {}
   ~Hosts();
 
   // Errors: config_mismatch (the type is known with other settings), exhausted (too many types),
@@ -133,6 +129,7 @@ class Hosts {
     std::unique_ptr<Context> context;
     std::unique_ptr<Entity> entity;
     std::deque<core::Parked> mailbox;
+    std::weak_ptr<Messenger> via;  // of its handlers
     bool busy = false;
     std::shared_ptr<Job> job;  // while busy
     NodeKey asker;             // of the message that is being handled
@@ -144,6 +141,7 @@ class Hosts {
     std::uint32_t ready = 0;  // of its messages in ready_
     bool stopping = false;
     Time stopping_since{};
+    std::shared_ptr<GuardedMessenger> guard{};  // of this life; made when it is needed
   };
   struct Waiting {  // for a host, or for a worker's credit
     ShardId shard;
@@ -186,9 +184,8 @@ class Hosts {
   [[nodiscard]] bool may_start(const Hosting& hosting) const {
     return !hosting.placement.strict || context_.strict_right->holds();
   }
-  [[nodiscard]] const std::weak_ptr<Messenger>& messenger_of(const Hosting& hosting) const {
-    return hosting.placement.strict ? guarded_ : messenger_;
-  }
+  [[nodiscard]] std::shared_ptr<Messenger> messenger_of(const Hosting& hosting, Cells& cells);
+  static void end_guard(Cells& cells);
   static bool take_back(Cell& cell);
   void job_done(Hosting& hosting, ShardId shard, Cell& cell, Job& job);
   void take_ready(const Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
@@ -238,8 +235,6 @@ class Hosts {
 
   DataContext& context_;
   std::weak_ptr<Messenger> messenger_;
-  std::shared_ptr<Messenger> guard_;  // for handlers of strict types
-  std::weak_ptr<Messenger> guarded_;
   Executor* executor_;
   std::atomic<bool> retired_{false};  // read on the executor's threads
   std::size_t waiting_bytes_ = 0;     // before what leases of it

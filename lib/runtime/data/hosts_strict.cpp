@@ -5,6 +5,21 @@
 
 namespace shardbus::runtime {
 
+// Only where handlers can outlive the shard, or the right to run it: in a pool, or of strict types.
+std::shared_ptr<Messenger> Hosts::messenger_of(const Hosting& hosting, Cells& cells) {
+  if (!hosting.placement.strict && executor_ == nullptr) return messenger_.lock();
+  if (cells.guard == nullptr) {
+    cells.guard = std::make_shared<GuardedMessenger>(
+        messenger_, hosting.placement.strict ? context_.strict_right : nullptr);
+  }
+  return cells.guard;
+}
+
+void Hosts::end_guard(Cells& cells) {
+  if (cells.guard != nullptr) cells.guard->end();
+  cells.guard.reset();
+}
+
 // What a shard that stops has not begun, oldest first.
 void Hosts::take_ready(const Hosting& hosting, ShardId shard,
                        std::vector<core::Parked>& unstarted) {

@@ -15,7 +15,7 @@ struct SeedLookup::Run {
 void SeedLookup::start(std::vector<transport::SeedSource> sources) {
   if (run_ != nullptr) return;
   run_ = std::make_shared<Run>();
-  std::thread thread = transport::start_thread("sb-seeds", [run = run_, sources] {
+  std::thread thread = transport::start_thread("sb-seeds", [run = run_, sources = std::move(sources)] {
     std::vector<SeedFinding> findings;
     for (const transport::SeedSource& source : sources) {
       const auto addresses = transport::look_up(source);

@@ -68,9 +68,11 @@ TEST_F(LeaseTest, NeedsBothListsWhileASetIsNotCounted) {
   EXPECT_EQ(lease.until(), at(1s));
 }
 
-TEST_F(LeaseTest, AloneItLastsAndOutsideOrByEvidenceThereIsNone) {
+TEST_F(LeaseTest, AloneItIsRenewedAndOutsideOrByEvidenceThereIsNone) {
   view(set_of({kA}));
-  EXPECT_EQ(lease.until(), kNever);
+  EXPECT_EQ(lease.until(), at(1s));
+  sent(600ms, 1);
+  EXPECT_EQ(lease.until(), at(1600ms));
   MemberSet evidence = set_of({kA});
   evidence.evidence = true;
   view(evidence);
