@@ -43,7 +43,7 @@ std::optional<std::string> Checker::check_strict(Time now, const Node& node) {
   if (strict_.empty()) return std::nullopt;
   const NodeKey self = node.info.key;
   Time& right = right_[self];
-  right = node.clock.world(node.control().strict_until());
+  right = node.clock.world(node.process->told_right);
   if (now >= right) return std::nullopt;
   for (const OwnedShard& shard : owned_by_[self]) {
     if (!strict_.contains(shard.shard.type)) continue;

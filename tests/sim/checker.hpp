@@ -43,6 +43,7 @@ class Checker {
   void gone(Time now, const Node& node);  // its process ended or sleeps: it owns nothing now
   void allow_overlap(bool allowed) { overlap_allowed_ = allowed; }
 
+  [[nodiscard]] const std::set<std::string>& strict() const { return strict_; }
   [[nodiscard]] std::uint64_t overlaps() const { return overlaps_; }
   [[nodiscard]] Duration longest_overlap() const { return longest_overlap_; }
 

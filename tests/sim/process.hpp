@@ -158,6 +158,7 @@ struct Process {
   control::ControlPlane control;
   runtime::DataPlane data;
   std::uint64_t told_cluster = 0;
+  Time told_right{};  // see ControlPlane::strict_until
 };
 
 }  // namespace shardbus::sim

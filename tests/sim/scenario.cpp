@@ -139,8 +139,10 @@ class Scenario {
     std::string unfinished = "nothing was asked";
     while (!unfinished.empty() && world_.now() < begin + kLastPhase && world_.run_for(100ms)) {
       unfinished = world_.ledger().unfinished();
+      // What rested after a move may be moved for balance only now.
+      if (unfinished.empty()) unfinished = world_.unsettled();
     }
-    if (!world_.broken()) unsettled_ = !unfinished.empty() ? unfinished : world_.unsettled();
+    if (!world_.broken()) unsettled_ = unfinished;
   }
 
   ScenarioResult finish(std::uint64_t faults) {

@@ -114,6 +114,7 @@ class World : private WireEvents {
   void look(Node& node);
   [[nodiscard]] bool held(const Node& node) const;
   void run(Node& node, Side side, const std::function<void()>& what);
+  void share_right(Node& node);
   bool pump(Node& node);
   bool hand_over(Node& node);
   void step_exit(Node& node);

@@ -230,8 +230,15 @@ bool World::pump(Node& node) {
     node.process->told_cluster = node.control().cluster_id();
     node.data().set_cluster_id(node.process->told_cluster);
   }
-  if (!config_.breaks.lease_ignored) node.data().set_strict_until(node.control().strict_until());
+  share_right(node);
   return true;
+}
+
+void World::share_right(Node& node) {
+  const Time until = config_.breaks.lease_ignored ? kNever : node.control().strict_until();
+  if (until == node.process->told_right || checker_.strict().empty()) return;
+  node.process->told_right = until;
+  node.process->pass(here(node), [&] { node.data().set_strict_until(until); });
 }
 
 // What the data plane noted down goes to the control plane.

@@ -49,7 +49,7 @@ TEST_F(DataPlaneTest, WhatWaitsForTheJudgementEndsWithTheOldIncarnation) {
   a_.listener.looks = true;
   pass(a_);
   EXPECT_EQ(outcome.times, 1);
-  EXPECT_EQ(outcome.error, Errc::unknown_outcome);
+  EXPECT_EQ(outcome.error, Errc::stale_owner) << "it has not begun";
 }
 
 // What a callback sends waits until it has returned; what comes then is behind it.
