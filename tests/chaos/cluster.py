@@ -49,7 +49,7 @@ class Member:
         if wait:
             if not self.daemon.fields:
                 self.daemon.ready()
-            if worker:
+            if worker and self.cluster.workers:
                 self.start_worker()
         return self
 
@@ -119,12 +119,13 @@ class Member:
 
 
 class Cluster:
-    """All members, their common folder, and questions to them."""
+    """All members, their common folder, and questions to them; without workers if so told."""
 
-    def __init__(self, size, folder, network=None, flags=(), start=True):
+    def __init__(self, size, folder, network=None, flags=(), start=True, workers=True):
         self.folder = pathlib.Path(folder)
         self.network = network
         self.flags = list(flags)
+        self.workers = workers
         self.witness = self.folder / "witness.jsonl"
         self.witness.touch()
         self.members = [Member(self, number) for number in range(1, size + 1)]

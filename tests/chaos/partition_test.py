@@ -9,26 +9,17 @@ import pytest
 
 import history
 import witness
-from cluster import Cluster, knows_flag, pause
+from cluster import Cluster, pause
 from daemons import read_line
 from driver import Client
 from history import Fault, Round
-from network import both_ways, open_network
+from network import both_ways
 from raw_peer import wait_until
 
 # Policy -> which of the two sides survives: "majority", "oldest", or none.
-POLICIES = {None: "majority", "keep-majority": "majority", "keep-oldest": "oldest",
+POLICIES = {"keep-majority": "majority", "static-quorum": "majority", "keep-oldest": "oldest",
             "down-all": None}
 HEALED = 5  # seconds from healing until all views are equal
-
-
-@pytest.fixture(name="network")
-def fixture_network():
-    with contextlib.ExitStack() as stack:
-        network, why = open_network(stack)
-        if network is None:
-            pytest.skip(f"no network namespaces here: {why}")
-        yield network
 
 
 HEARER = """
@@ -78,11 +69,8 @@ def test_what_is_dropped_goes_missing_one_way_only(network):
 
 
 def flags_of(policy):
-    if policy is None:
-        return []
-    if not knows_flag("--downing"):
-        pytest.skip("this shardbusd has no --downing")
-    return ["--downing", policy]
+    quorum = ["--quorum-size", "3"] if policy == "static-quorum" else []
+    return ["--downing", policy, *quorum]
 
 
 def steps_down(cluster, member):
