@@ -201,6 +201,12 @@ class Cluster:
         return {row[0]: row[1] for row in json.loads(done.stdout)[0]["shards"]}
 
 
+def steps_down(cluster, member):
+    """Whether a node serves nothing as an owner: it is in no cluster, or not ready."""
+    status = cluster.status(member)
+    return status is not None and (not status["ready"] or status["state"] != "up")
+
+
 def knows_flag(flag):
     """Whether this shardbusd has a flag."""
     done = subprocess.run([BIN / "shardbusd", "--help"], capture_output=True, text=True,

@@ -9,7 +9,7 @@ import pytest
 
 import history
 import witness
-from cluster import Cluster, pause
+from cluster import Cluster, pause, steps_down
 from daemons import read_line
 from driver import Client
 from history import Fault, Round
@@ -71,12 +71,6 @@ def test_what_is_dropped_goes_missing_one_way_only(network):
 def flags_of(policy):
     quorum = ["--quorum-size", "3"] if policy == "static-quorum" else []
     return ["--downing", policy, *quorum]
-
-
-def steps_down(cluster, member):
-    """Whether a node serves nothing as an owner: it is in no cluster, or not ready."""
-    status = cluster.status(member)
-    return status is not None and (not status["ready"] or status["state"] != "up")
 
 
 def read_all(cluster, clients):

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import pytest
 
 from answers import BASE, Asker, begin_counters, by_entity, overlaps, repeated, reported_overlaps
-from cluster import FAILURE_TIMEOUT, Cluster, pause
+from cluster import FAILURE_TIMEOUT, Cluster, pause, steps_down
 from daemons import ctl, ctl_json
-from network import both_ways
+from network import both_ways, one_way
 from raw_peer import wait_until
 from shardbus import connect, shard_of
 
@@ -24,16 +24,26 @@ REHOMED = 10  # seconds in which what an owner had answers again through those t
 
 
 class Scene(NamedTuple):
-    """A partition of five: who is cut off, who is killed then, who is declared gone by order."""
+    """A partition of five: who is cut off and which way, who is killed then or declared gone."""
 
     cut: tuple
+    ways: object = both_ways
     killed: int = 0
     declared: tuple = ()
+    short: bool = False  # healed before those that were cut off have stepped down
 
 
-SCENES = {"split": Scene(cut=(4, 5)), "oldest cut, second killed": Scene(cut=(1,), killed=2),
+SCENES = {"split": Scene(cut=(4, 5)),
+          "only heard": Scene(cut=(4, 5), ways=lambda few, rest: one_way(rest, few)),
+          "only hearing": Scene(cut=(4, 5), ways=one_way),
+          "oldest cut, second killed": Scene(cut=(1,), killed=2),
           "split and kill within": Scene(cut=(4, 5), killed=5),
-          "declared gone at once": Scene(cut=(4, 5), declared=(4, 5))}
+          "declared gone": Scene(cut=(5,), declared=(5,)),
+          "declared gone, soon healed": Scene(cut=(5,), declared=(5,), short=True)}
+UNTOLD = pytest.mark.xfail(strict=True, reason="overlaps below 400 ms are not told")
+CASES = [pytest.param(consistency, scene, id=f"{consistency}, {name}",
+                      marks=[UNTOLD] if consistency == "available" and scene.short else [])
+         for consistency in ("strict", "available") for name, scene in SCENES.items()]
 
 
 def strict_cluster(size, folder, network=None, consistency="strict"):
@@ -82,8 +92,7 @@ def gaps(answers, counters):
     return f"{min(found):.0f} to {max(found):.0f} ms"
 
 
-@pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
-@pytest.mark.parametrize("consistency", ["strict", "available"])
+@pytest.mark.parametrize("consistency, scene", CASES)
 def test_a_partition_leaves_one_owner_or_tells_of_two(network, tmp_path, consistency, scene):
     with strict_cluster(5, tmp_path, network, consistency) as cluster, \
             contextlib.ExitStack() as stack:
@@ -100,8 +109,8 @@ def test_a_partition_leaves_one_owner_or_tells_of_two(network, tmp_path, consist
         asks_many = stack.enter_context(Asker("many", rest[0].address, COUNTERS))
         pause(0.5)
         begin = time.monotonic_ns()
-        network.drop(*both_ways(scene.cut, [one.number for one in cluster.members
-                                            if one.number not in scene.cut]))
+        network.drop(*scene.ways(scene.cut, [one.number for one in cluster.members
+                                             if one.number not in scene.cut]))
         if scene.killed:
             cluster[scene.killed].kill()
         for number in scene.declared:
@@ -110,7 +119,8 @@ def test_a_partition_leaves_one_owner_or_tells_of_two(network, tmp_path, consist
         wait_until(lambda: cluster.agree(rest), "those that go on agree", 15)
         wait_until(lambda: all_taken_over(asks_many, cut_off | lost), "all are taken over", REHOMED)
         taken_over = (time.monotonic_ns() - begin) / 1e9
-        logs = {member.name: member.daemon.lines() for member in few}
+        if not scene.short:
+            wait_until(lambda: all(steps_down(cluster, one) for one in few), "the few go", 15)
         network.heal()
         if scene.killed:
             cluster[scene.killed].start(wait=False)
@@ -125,7 +135,8 @@ def test_a_partition_leaves_one_owner_or_tells_of_two(network, tmp_path, consist
         assert any(one.old and one.via == "few" and one.sent_ns > cut_ns for one in answers)
         touched = {one.entity for one in answers if one.new}
         assert touched == cut_off | lost, "somebody lost a counter whose owner went on"
-        check_owners(consistency, answers, owners_of, logs)
+        check_owners(consistency, answers, owners_of,
+                     {member.name: member.daemon.lines() for member in few})
         assert healed < HEALED
 
 
@@ -182,6 +193,15 @@ def test_one_of_three_killed_is_taken_over_within_the_lease(tmp_path):
         assert {one.entity for one in answers if one.new} == counters
         assert not overlaps(answers) and not repeated(answers)
         assert took < 1 + FAILURE_TIMEOUT + 1  # the lease, what a proof may need, and some load
+
+
+@pytest.mark.xfail(strict=False, reason="the first repeat of three makes it evidence, for good")
+def test_one_of_four_killed_leaves_a_majority_that_needs_no_operator(tmp_path):
+    with strict_cluster(4, tmp_path) as cluster:
+        cluster[4].kill()
+        wait_until(lambda: cluster.settled(cluster.alive), "the three others serve", REHOMED)
+        assert not evidence_of(cluster[1])
+        every_counter_answers(cluster)
 
 
 def test_the_last_of_three_stops_until_an_operator_confirms(tmp_path):
