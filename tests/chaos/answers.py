@@ -1,7 +1,7 @@
 """Asks many counters all the time through chosen nodes, and tells whether two owners answered.
 
-A counter begins with BASE and every ask adds one, so each reply tells which life of the counter gave
-it: the first one has totals above BASE, and who took over without its state counts from zero.
+A counter begins with BASE and every ask adds one, so each reply tells which life of the counter
+gave it: the first one has totals above BASE, and who took over without its state counts from zero.
 """
 
 import collections
