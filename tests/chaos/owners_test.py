@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from answers import Asker, begin_counters, reported_overlaps
-from cluster import pause, steps_down
+from cluster import pause, stepped_down
 from counters import (COUNTERS, REHOMED, all_taken_over, check_owners, every_counter_answers, gaps,
                       owned_by, strict_cluster)
 from daemons import ctl
@@ -77,7 +77,7 @@ def test_a_partition_leaves_one_owner_or_tells_of_two(network, tmp_path, consist
         wait_until(lambda: all_taken_over(asks_many, cut_off | lost), "all are taken over", REHOMED)
         taken_over = (time.monotonic_ns() - begin) / 1e9
         if not scene.short:
-            wait_until(lambda: all(steps_down(cluster, one) for one in few), "the few go", 15)
+            wait_until(lambda: all(stepped_down(one) for one in few), "the few go", 15)
         network.heal()
         if scene.killed:
             cluster[scene.killed].start(wait=False)

@@ -9,7 +9,7 @@ import pytest
 
 import history
 import witness
-from cluster import Cluster, pause, steps_down
+from cluster import Cluster, pause, stepped_down
 from daemons import read_line
 from driver import Client
 from history import Fault, Round
@@ -110,7 +110,7 @@ def test_three_of_five_go_on_and_all_agree_soon_after_healing(network, tmp_path,
         if POLICIES[policy]:
             wait_until(lambda: cluster.agree(stays), "the side that survives agrees", 15)
         decided = time.monotonic() - begin
-        wait_until(lambda: all(steps_down(cluster, member) for member in goes),
+        wait_until(lambda: all(stepped_down(member) for member in goes),
                    "the other side steps down", 15)
         down = time.monotonic() - begin
         pause(1)  # the load goes on, on both sides
@@ -139,7 +139,7 @@ def test_a_crash_within_a_partition_leaves_one_owner_within_two_seconds(network,
         network.drop(*both_ways([cut], [member.number for member in (*rest, victim)]))
         victim.kill()
         wait_until(lambda: cluster.agree(rest), "the three others agree", 15)
-        wait_until(lambda: steps_down(cluster, alone), "the one alone steps down", 15)
+        wait_until(lambda: stepped_down(alone), "the one alone steps down", 15)
         network.heal()
         victim.start()
         wait_until(lambda: cluster.agree(cluster.members), "all five agree", 30)
