@@ -206,8 +206,14 @@ def stepped_down(member):
     return any(" downing.down_self " in line for line in member.daemon.lines())
 
 
-def knows_flag(flag):
-    """Whether this shardbusd has a flag."""
-    done = subprocess.run([BIN / "shardbusd", "--help"], capture_output=True, text=True,
-                          check=False, env=environment())
-    return flag in done.stdout
+def downing_flags(policy, size):
+    """Gives the flags of a policy, for a cluster of that size."""
+    quorum = ["--quorum-size", str(size // 2 + 1)] if policy == "static-quorum" else []
+    return ["--downing", policy, *quorum] if policy else []
+
+
+def refusal(flags):
+    """Gives why shardbusd refuses to start with these flags, or an empty text."""
+    done = subprocess.run([BIN / "shardbusd", "--check-config", *flags], capture_output=True,
+                          text=True, check=False, env=environment())
+    return done.stderr.strip() if done.returncode else ""

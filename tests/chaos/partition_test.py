@@ -9,7 +9,7 @@ import pytest
 
 import history
 import witness
-from cluster import Cluster, pause, stepped_down
+from cluster import Cluster, downing_flags, pause, stepped_down
 from daemons import read_line
 from driver import Client
 from history import Fault, Round
@@ -68,11 +68,6 @@ def test_what_is_dropped_goes_missing_one_way_only(network):
         assert hears(2) == "1 after"
 
 
-def flags_of(policy):
-    quorum = ["--quorum-size", "3"] if policy == "static-quorum" else []
-    return ["--downing", policy, *quorum]
-
-
 def read_all(cluster, clients):
     """Gives the round of all that was sent and handled so far."""
     for client in clients:
@@ -98,7 +93,7 @@ def clients_at(stack, folder, *members):
 @pytest.mark.parametrize("minority", [(4, 5), (1, 2)], ids=["youngest", "oldest"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_three_of_five_go_on_and_all_agree_soon_after_healing(network, tmp_path, policy, minority):
-    flags = flags_of(policy)
+    flags = downing_flags(policy, 5)
     with Cluster(5, tmp_path, network, flags) as cluster, contextlib.ExitStack() as stack:
         few = [cluster[number] for number in minority]
         many = [member for member in cluster.members if member not in few]
