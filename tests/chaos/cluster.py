@@ -49,7 +49,7 @@ class Member:
         if wait:
             if not self.daemon.fields:
                 self.daemon.ready()
-            if worker:
+            if worker and self.cluster.workers:
                 self.start_worker()
         return self
 
@@ -119,12 +119,13 @@ class Member:
 
 
 class Cluster:
-    """All members, their common folder, and questions to them."""
+    """All members, their common folder, and questions to them; without workers if so told."""
 
-    def __init__(self, size, folder, network=None, flags=(), start=True):
+    def __init__(self, size, folder, network=None, flags=(), start=True, workers=True):
         self.folder = pathlib.Path(folder)
         self.network = network
         self.flags = list(flags)
+        self.workers = workers
         self.witness = self.folder / "witness.jsonl"
         self.witness.touch()
         self.members = [Member(self, number) for number in range(1, size + 1)]
@@ -200,8 +201,19 @@ class Cluster:
         return {row[0]: row[1] for row in json.loads(done.stdout)[0]["shards"]}
 
 
-def knows_flag(flag):
-    """Whether this shardbusd has a flag."""
-    done = subprocess.run([BIN / "shardbusd", "--help"], capture_output=True, text=True,
-                          check=False, env=environment())
-    return flag in done.stdout
+def stepped_down(member):
+    """Whether a node has given up all it owned, in the life of its process."""
+    return any(" downing.down_self " in line for line in member.daemon.lines())
+
+
+def downing_flags(policy, size):
+    """Gives the flags of a policy, for a cluster of that size."""
+    quorum = ["--quorum-size", str(size // 2 + 1)] if policy == "static-quorum" else []
+    return ["--downing", policy, *quorum] if policy else []
+
+
+def refusal(flags):
+    """Gives why shardbusd refuses to start with these flags, or an empty text."""
+    done = subprocess.run([BIN / "shardbusd", "--check-config", *flags], capture_output=True,
+                          text=True, check=False, env=environment())
+    return done.stderr.strip() if done.returncode else ""

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import time
 
-from cluster import knows_flag
+from cluster import downing_flags, refusal
 from daemons import BIN
 from driver import EXIT_BROKE, EXIT_CANNOT, EXIT_HELD, RATE, ROUND_SECONDS, CannotRun, Run
 from faults import KINDS
@@ -66,8 +66,9 @@ def parse():
     parser.add_argument("--json", action="store_true", help="print the report as JSON on stdout")
     parser.add_argument("--keep", action="store_true", help="keep the logs of a run that held, too")
     options = parser.parse_args()
-    if options.downing and not knows_flag("--downing"):
-        parser.error("this shardbusd has no --downing")
+    wrong = options.downing and refusal(downing_flags(options.downing, options.nodes))
+    if wrong:
+        parser.error(wrong)
     if options.seed is None:
         options.seed = random.SystemRandom().randrange(1, 1 << 31)
     return options

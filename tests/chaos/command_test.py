@@ -20,7 +20,7 @@ def chaos(*arguments, **variables):
     (["--faults", "kil"], "unknown fault 'kil'; known: kill, worker"),
     (["--nodes", "2"], "invalid choice: 2"),
     (["--minute"], "expected one argument"),
-    (["--downing", "keep-everything-and-nothing"], "")])
+    (["--downing", "keep-everything-and-nothing"], "is not one of keep-majority")])
 def test_wrong_usage_ends_with_2(arguments, part):
     done = chaos(*arguments)
     assert done.returncode == 2 and part in done.stderr, done.stderr

@@ -13,7 +13,7 @@ import shardbus
 
 import history
 import witness
-from cluster import HERE, Cluster, pause
+from cluster import HERE, Cluster, downing_flags, pause
 from daemons import environment, read_line
 from faults import KINDS, Injector, plan
 from history import Fault, Round
@@ -102,7 +102,7 @@ class Run:
         self.kinds = [kind for kind in options.faults if self.network or not KINDS[kind][1]]
         if not self.kinds:
             raise CannotRun(f"{', '.join(options.faults)}: needs namespaces: {self.no_network}")
-        flags = ["--downing", options.downing] if options.downing else []
+        flags = downing_flags(options.downing, options.nodes)
         self.cluster = stack.enter_context(Cluster(options.nodes, folder, self.network, flags))
         self.clients = []
         stack.callback(lambda: [client.close() for client in self.clients])

@@ -9,26 +9,17 @@ import pytest
 
 import history
 import witness
-from cluster import Cluster, knows_flag, pause
+from cluster import Cluster, downing_flags, pause, stepped_down
 from daemons import read_line
 from driver import Client
 from history import Fault, Round
-from network import both_ways, open_network
+from network import both_ways
 from raw_peer import wait_until
 
 # Policy -> which of the two sides survives: "majority", "oldest", or none.
-POLICIES = {None: "majority", "keep-majority": "majority", "keep-oldest": "oldest",
+POLICIES = {"keep-majority": "majority", "static-quorum": "majority", "keep-oldest": "oldest",
             "down-all": None}
 HEALED = 5  # seconds from healing until all views are equal
-
-
-@pytest.fixture(name="network")
-def fixture_network():
-    with contextlib.ExitStack() as stack:
-        network, why = open_network(stack)
-        if network is None:
-            pytest.skip(f"no network namespaces here: {why}")
-        yield network
 
 
 HEARER = """
@@ -77,20 +68,6 @@ def test_what_is_dropped_goes_missing_one_way_only(network):
         assert hears(2) == "1 after"
 
 
-def flags_of(policy):
-    if policy is None:
-        return []
-    if not knows_flag("--downing"):
-        pytest.skip("this shardbusd has no --downing")
-    return ["--downing", policy]
-
-
-def steps_down(cluster, member):
-    """Whether a node serves nothing as an owner: it is in no cluster, or not ready."""
-    status = cluster.status(member)
-    return status is not None and (not status["ready"] or status["state"] != "up")
-
-
 def read_all(cluster, clients):
     """Gives the round of all that was sent and handled so far."""
     for client in clients:
@@ -116,7 +93,7 @@ def clients_at(stack, folder, *members):
 @pytest.mark.parametrize("minority", [(4, 5), (1, 2)], ids=["youngest", "oldest"])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_three_of_five_go_on_and_all_agree_soon_after_healing(network, tmp_path, policy, minority):
-    flags = flags_of(policy)
+    flags = downing_flags(policy, 5)
     with Cluster(5, tmp_path, network, flags) as cluster, contextlib.ExitStack() as stack:
         few = [cluster[number] for number in minority]
         many = [member for member in cluster.members if member not in few]
@@ -128,7 +105,7 @@ def test_three_of_five_go_on_and_all_agree_soon_after_healing(network, tmp_path,
         if POLICIES[policy]:
             wait_until(lambda: cluster.agree(stays), "the side that survives agrees", 15)
         decided = time.monotonic() - begin
-        wait_until(lambda: all(steps_down(cluster, member) for member in goes),
+        wait_until(lambda: all(stepped_down(member) for member in goes),
                    "the other side steps down", 15)
         down = time.monotonic() - begin
         pause(1)  # the load goes on, on both sides
@@ -157,7 +134,7 @@ def test_a_crash_within_a_partition_leaves_one_owner_within_two_seconds(network,
         network.drop(*both_ways([cut], [member.number for member in (*rest, victim)]))
         victim.kill()
         wait_until(lambda: cluster.agree(rest), "the three others agree", 15)
-        wait_until(lambda: steps_down(cluster, alone), "the one alone steps down", 15)
+        wait_until(lambda: stepped_down(alone), "the one alone steps down", 15)
         network.heal()
         victim.start()
         wait_until(lambda: cluster.agree(cluster.members), "all five agree", 30)

@@ -120,6 +120,11 @@ class Daemon:
         self._reader.join(PATIENCE)
         return "\n".join(self._log)
 
+    def lines(self):
+        """Gives the log so far."""
+        with self._changed:
+            return list(self._log)
+
     def send(self, number):
         self.process.send_signal(number)
 
