@@ -64,7 +64,6 @@ def test_one_of_three_killed_is_taken_over_within_the_lease(tmp_path):
         assert took < 1 + FAILURE_TIMEOUT + 1  # the lease, what a proof may need, and some load
 
 
-@pytest.mark.xfail(strict=False, reason="the first repeat of three makes it evidence, for good")
 def test_one_of_four_killed_leaves_a_majority_that_needs_no_operator(tmp_path):
     with strict_cluster(4, tmp_path) as cluster:
         cluster[4].kill()

@@ -6,7 +6,8 @@
 
 namespace shardbus::membership {
 
-std::vector<Output> Membership::step(Time /*now*/, const Input& input) {
+std::vector<Output> Membership::step(Time now, const Input& input) {
+  now_ = now;
   std::vector<Output> out;
   if (const auto* created = std::get_if<Create>(&input)) create(created->node, out);
   if (const auto* set = std::get_if<Seen>(&input)) seen(*set, out);
@@ -70,18 +71,25 @@ void Membership::decide(const Decide& input, std::vector<Output>& out) {
   }
   // A set of one counts at once, so several changes may follow each other here.
   for (int changes = 0; changes < 16; ++changes) {
-    if (!set_.counted && !try_count(joined(input.wishes.dead, input.wishes.presumed), out)) return;
+    if (!set_.counted && !try_count(input.wishes, out)) return;
     if (!change(input.wishes, out)) return;
   }
 }
 
-bool Membership::try_count(const KeySet& dead, std::vector<Output>& out) {
+// Evidence stays with the set for good. Where those that are heard are enough for more, it waits
+// for their repeats.
+bool Membership::try_count(const Wishes& wishes, std::vector<Output>& out) {
+  const KeySet dead = joined(wishes.dead, wishes.presumed);
   KeySet agreeing{config_.self};
   for (const auto& [key, stamp] : repeated_) {
     if (stamp == set_.stamp) insert(agreeing, key);
   }
   const Authority authority = config_.quorum(set_, agreeing, dead);
   if (authority == Authority::none) return false;
+  const bool worth_waiting = authority == Authority::evidence && !set_.evidence &&
+                             now_ < proposed_at_ + config_.full_patience &&
+                             config_.quorum(set_, wishes.reachable, dead) == Authority::full;
+  if (worth_waiting) return false;
   set_.counted = true;
   set_.previous.clear();
   set_.evidence = set_.evidence || authority == Authority::evidence;
@@ -181,6 +189,7 @@ void Membership::propose(std::vector<Member> members, Term term, std::string wha
   set_.members = std::move(members);
   set_.stamp = Stamp{term, config_.self, set_.stamp.number + 1};
   set_.counted = false;
+  proposed_at_ = now_;
   out.emplace_back(Proposed{set_.stamp, std::move(what)});
 }
 

@@ -19,6 +19,7 @@ namespace shardbus::membership {
 struct Config {
   NodeKey self;
   Quorum quorum;
+  Duration full_patience = std::chrono::seconds(1);  // before a version counts by evidence alone
 };
 
 // What a coordinator wants of the set; the first wish that can be met becomes the next version.
@@ -88,7 +89,7 @@ class Membership {
   void merge_equal(const MemberSet& other, std::vector<Output>& out);
   void decide(const Decide& input, std::vector<Output>& out);
   void note_removal(std::vector<Output>& out);
-  bool try_count(const KeySet& dead, std::vector<Output>& out);
+  bool try_count(const Wishes& wishes, std::vector<Output>& out);
   bool change(const Wishes& wishes, std::vector<Output>& out);
   bool remove_first(const KeySet& keys, const char* why, std::vector<Output>& out);
   bool confirm(const Wishes& wishes, std::vector<Output>& out);
@@ -100,6 +101,8 @@ class Membership {
   Config config_;
   MemberSet set_;
   std::map<NodeKey, Stamp> repeated_;  // by other members
+  Time now_{};
+  Time proposed_at_{};
   bool was_member_ = false;
   bool removed_ = false;
   std::uint64_t ignored_old_ = 0;

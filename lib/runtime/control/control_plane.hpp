@@ -176,6 +176,7 @@ class ControlPlane {
   void down_self(const std::string& reason);
   void report_overlap(std::uint64_t shards, const std::string& why);
   [[nodiscard]] Time majority_heard_at() const;
+  [[nodiscard]] std::uint64_t own_available_shards() const;
   [[nodiscard]] membership::Wishes wishes() const;
   [[nodiscard]] coordinator::View coordinator_view() const;
   [[nodiscard]] KeySet unreachable() const;

@@ -98,7 +98,7 @@ void ControlPlane::apply(const std::vector<membership::Output>& outputs) {
       outputs_.emplace_back(LeaveDone{});
       return;
     }
-    report_overlap(loads_[self_], "the others removed this node");
+    report_overlap(own_available_shards(), "the others removed this node");
     down_self("removed from the member set");
     return;
   }
@@ -151,7 +151,7 @@ void ControlPlane::apply(const std::vector<downing::Output>& outputs) {
     const auto* down = std::get_if<downing::DownSelf>(&output);
     rare_.hit(down != nullptr ? Mark::steps_down : Mark::silent_removed);
     if (down != nullptr) {
-      report_overlap(loads_[self_], down->reason);
+      report_overlap(own_available_shards(), down->reason);
       down_self(down->reason);
     } else if (const auto* without = std::get_if<downing::GoOnWithout>(&output)) {
       gone = without->members;
@@ -422,10 +422,23 @@ void ControlPlane::learn_dead(NodeKey node, const char* why) {
 // went on all the time; this node tells, as nobody else can.
 void ControlPlane::report_overlap(std::uint64_t shards, const std::string& why) {
   const Duration since = now_ - majority_heard_at();
-  if (shards == 0 || since < 2 * config_.digest_interval) return;
+  if (shards == 0 || since <= config_.digest_interval) return;
   event(Severity::warn, "owner.overlap",
         std::to_string(shards) + " shards may have had two owners for at most " +
             shardbus::to_text(since) + ": " + why);
+}
+
+// Those of strict types stop by themselves.
+std::uint64_t ControlPlane::own_available_shards() const {
+  std::uint64_t shards = 0;
+  for (const TypeTable& type : table_.types) {
+    const HostedType* known = find_hosted(known_types_, type.name);
+    if (known != nullptr && known->placement.strict) continue;
+    shards += static_cast<std::uint64_t>(
+        std::count_if(type.entries.begin(), type.entries.end(),
+                      [this](const TableEntry& entry) { return entry.owner == self_; }));
+  }
+  return shards;
 }
 
 // When the last of the members that make a majority with this node was heard.

@@ -15,19 +15,20 @@ struct SeedLookup::Run {
 void SeedLookup::start(std::vector<transport::SeedSource> sources) {
   if (run_ != nullptr) return;
   run_ = std::make_shared<Run>();
-  std::thread thread = transport::start_thread("sb-seeds", [run = run_, sources = std::move(sources)] {
-    std::vector<SeedFinding> findings;
-    for (const transport::SeedSource& source : sources) {
-      const auto addresses = transport::look_up(source);
-      SeedFinding finding{source, addresses.has_value(), {}, {}};
-      if (addresses) finding.addresses = *addresses;
-      if (!addresses) finding.trouble = addresses.error().text();
-      if (addresses && addresses->empty()) finding.trouble = "no address yet";
-      findings.push_back(std::move(finding));
-    }
-    const std::lock_guard lock(run->mutex);
-    run->findings = std::move(findings);
-  });
+  std::thread thread =
+      transport::start_thread("sb-seeds", [run = run_, sources = std::move(sources)] {
+        std::vector<SeedFinding> findings;
+        for (const transport::SeedSource& source : sources) {
+          const auto addresses = transport::look_up(source);
+          SeedFinding finding{source, addresses.has_value(), {}, {}};
+          if (addresses) finding.addresses = *addresses;
+          if (!addresses) finding.trouble = addresses.error().text();
+          if (addresses && addresses->empty()) finding.trouble = "no address yet";
+          findings.push_back(std::move(finding));
+        }
+        const std::lock_guard lock(run->mutex);
+        run->findings = std::move(findings);
+      });
   thread.detach();
 }
 
