@@ -15,6 +15,7 @@ constexpr Duration kSafetyPhase = 15s;
 constexpr Duration kLivenessPhase = 30s;
 // An operator notices that no cluster is left (every side downed itself) and starts one.
 constexpr Duration kOperatorAfter = 3s;
+constexpr Duration kSidesAfter = 15s;
 constexpr std::uint64_t kStrictSalt = 0x57121c7;
 
 // Of the quiet time before the last asks: whatever a silent link does not know yet, its pings tell.
@@ -120,6 +121,13 @@ class Scenario {
       }
       const bool late = world_.now() - begin > kOperatorAfter;
       world_.confirm();
+      // Two sides that both went on by evidence do not find each other: bin/README.md.
+      if (world_.now() - begin > kSidesAfter) {
+        for (const int machine : world_.beside_the_largest()) {
+          world_.crash(machine);
+          world_.start(machine, false);
+        }
+      }
       if (late && !world_.anybody_in_cluster()) {
         world_.crash(0);
         world_.start(0, true);

@@ -259,6 +259,23 @@ bool World::anybody_in_cluster() const {
   });
 }
 
+// Members of the largest set, of equals the newest, that running nodes have.
+std::vector<int> World::beside_the_largest() const {
+  const MemberSet* largest = nullptr;
+  for (const Node& node : nodes_) {
+    if (!node.running() || !node.control().status().in_cluster) continue;
+    const MemberSet& mine = node.control().members();
+    const auto rank = [](const MemberSet& set) { return std::pair(set.members.size(), set.stamp); };
+    if (largest == nullptr || rank(*largest) < rank(mine)) largest = &mine;
+  }
+  std::vector<int> beside;
+  for (const Node& node : nodes_) {
+    if (largest == nullptr || !node.running() || !node.control().status().in_cluster) continue;
+    if (find_member(*largest, node.info.key) == nullptr) beside.push_back(node.machine);
+  }
+  return beside;
+}
+
 int World::decider() const {
   for (const Node& node : nodes_) {
     if (node.running() && node.control().authority() != Authority::none) return node.machine;

@@ -77,6 +77,7 @@ class World : private WireEvents {
   }
   [[nodiscard]] int machines() const { return static_cast<int>(nodes_.size()); }
   [[nodiscard]] bool anybody_in_cluster() const;
+  [[nodiscard]] std::vector<int> beside_the_largest() const;
   [[nodiscard]] int decider() const;  // a machine that may decide now; -1: none
   // Where nothing may be lost: somebody else stays who can take over all that `machine` has.
   [[nodiscard]] bool can_spare(int machine) const;
