@@ -142,6 +142,7 @@ void World::wake_up(Node& node) {
   node.control().on_tick(here(node));
   while (!pump(node)) renew(node);
   node.judged = here(node);
+  check(node);  // a late control loop looks again only later, and what it owns may have changed
   run(node, Side::control, [&] { node.control().on_tick(here(node)); });
   while (node.awake() && !node.inbox.empty()) {
     const auto next = std::move(node.inbox.front());
