@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "ctl/bench/bench.hpp"
 #include "ctl/bench/clusters.hpp"
 #include "ctl/bench/sender.hpp"
 #include "ctl/session.hpp"
@@ -34,13 +35,6 @@ class CheckingEcho final : public shardbus::Entity {
   std::vector<std::uint64_t> expected_;
   std::string buffer_;
 };
-
-// Only what makes the figures worthless: nodes that stop one after the other warn of each other.
-void log_errors(shardbus::LogLevel level, std::string_view event, std::string_view text) {
-  if (level < shardbus::LogLevel::error) return;
-  std::fprintf(stderr, "shardbus error %.*s %.*s\n", static_cast<int>(event.size()), event.data(),
-               static_cast<int>(text.size()), text.data());
-}
 
 class InProcess final : public Cluster {
  public:

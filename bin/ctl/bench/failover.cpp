@@ -158,12 +158,6 @@ Json to_json(const std::vector<Run>& runs, const Arguments& arguments) {
           {"lost_acknowledged", sum(runs, &Run::wrong)}};
 }
 
-std::string render(const Json& result) {
-  std::vector<std::vector<std::string>> rows{{"FIGURE", "VALUE"}};
-  for (const auto& [name, value] : result.items()) rows.push_back({name, cell(value)});
-  return table(rows);
-}
-
 void run(const Globals& globals, const Arguments& arguments) {
   std::vector<Run> runs;
   while (runs.size() < arguments.runs) {
@@ -171,7 +165,7 @@ void run(const Globals& globals, const Arguments& arguments) {
     std::fprintf(stderr, "run %zu of %u: all entities answered after %.1f ms\n", runs.size(),
                  arguments.runs, runs.back().all_answered_ms);
   }
-  print(globals, to_json(runs, arguments), &render);
+  print(globals, to_json(runs, arguments), &render_figures);
   if (sum(runs, &Run::unanswered) + sum(runs, &Run::wrong) != 0)
     fail(Exit::not_met,
          "a promise broke: an ask did not end, an entity never answered again, or a "

@@ -274,15 +274,9 @@ Json to_json(const Measured& measured, const Arguments& arguments) {
           {"wall_ms", std::round(static_cast<double>(measured.wall.count()) / 1e6)}};
 }
 
-std::string render(const Json& result) {
-  std::vector<std::vector<std::string>> rows{{"FIGURE", "VALUE"}};
-  for (const auto& [name, value] : result.items()) rows.push_back({name, cell(value)});
-  return table(rows);
-}
-
 void run(const Globals& globals, const Arguments& arguments) {
   const Measured measured = measure(arguments);
-  print(globals, to_json(measured, arguments), &render);
+  print(globals, to_json(measured, arguments), &render_figures);
   if (measured.clean()) return;
   fail(Exit::not_met,
        "a promise broke: of " + std::to_string(measured.sent) + " messages " +

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "ctl/bench/bench.hpp"
 #include "ctl/bench/flow.hpp"
 #include "ctl/bench/ledger.hpp"
 #include "ctl/session.hpp"
@@ -63,12 +64,6 @@ class LedgerEntity final : public shardbus::Entity {
   std::shared_ptr<Pauses> pauses_;
   Ledger ledger_;
 };
-
-void log_errors(shardbus::LogLevel level, std::string_view event, std::string_view text) {
-  if (level < shardbus::LogLevel::error) return;
-  std::fprintf(stderr, "shardbus error %.*s %.*s\n", static_cast<int>(event.size()), event.data(),
-               static_cast<int>(text.size()), text.data());
-}
 
 }  // namespace
 

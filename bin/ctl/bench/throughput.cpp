@@ -125,12 +125,6 @@ Json to_json(const Measured& measured, const Arguments& arguments, std::size_t s
           {"rss_mb", rounded(static_cast<double>(measured.resident) / 1048576.0, 10)}};
 }
 
-std::string render(const Json& result) {
-  std::vector<std::vector<std::string>> rows{{"FIGURE", "VALUE"}};
-  for (const auto& [name, value] : result.items()) rows.push_back({name, cell(value)});
-  return table(rows);
-}
-
 void run(const Globals& globals, const Arguments& arguments) {
   const bool in_process = arguments.layout == "inprocess";
   ClusterOptions options{arguments.nodes, arguments.workers, in_process ? arguments.nodes : 1,
@@ -138,7 +132,7 @@ void run(const Globals& globals, const Arguments& arguments) {
   const auto cluster = in_process ? start_in_process(options) : start_processes(options);
   const Measured measured = measure(*cluster, arguments);
   cluster->stop();
-  print(globals, to_json(measured, arguments, options.senders), &render);
+  print(globals, to_json(measured, arguments, options.senders), &render_figures);
   if (!measured.tally.clean())
     fail(Exit::not_met, "the run failed its own checks; first error: " +
                             (measured.tally.first_error.empty() ? std::string("none")

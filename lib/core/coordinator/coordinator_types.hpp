@@ -89,6 +89,7 @@ struct Ordered {  // the answer to an order; `code` ok: it is in the table, or u
 using Output = std::variant<Command, AskReport, Publish, Note, Ordered>;
 
 std::string to_text(const Output& output);
+std::string to_text(const Order& order);  // "move cart:3 b"
 
 // What is being done with one shard. `prefer` gets it if `to` can no longer: it still has the
 // entities' state.

@@ -28,6 +28,16 @@ std::string to_text(const Output& output) {
   return "note " + note.name + " " + note.text;
 }
 
+std::string to_text(const Order& order) {
+  static constexpr std::array kNames = {"cordon", "drain", "uncordon", "suspend", "resume",
+                                        "move",   "pin",   "unpin",    "apply",   "confirm"};
+  std::string out = kNames.at(static_cast<std::size_t>(order.kind));
+  if (!order.shard.type.empty()) out += " " + shardbus::to_text(order.shard);
+  if (!order.node.empty()) out += " " + order.node;
+  if (!order.plan.empty()) out += " " + order.plan;
+  return out;
+}
+
 std::string Coordinator::state_text() const {
   static constexpr std::array kModes = {"idle", "collecting", "active"};
   static constexpr std::array kOps = {"none", "rehome", "handoff", "freeze"};

@@ -15,7 +15,8 @@ coordinator::Ordered ControlPlane::order(Time now, const coordinator::Order& ord
     if (auto* ordered = std::get_if<coordinator::Ordered>(&output)) answer = std::move(*ordered);
   }
   event(Severity::info, "order.taken",
-        to_text(coordinator::Output{answer}) + (order.actor.empty() ? "" : " by " + order.actor));
+        to_text(order) + (order.actor.empty() ? "" : " by " + order.actor) + ": " +
+            (answer.code == Errc::ok ? "taken" : answer.text));
   return answer;
 }
 
