@@ -1,4 +1,5 @@
 // Kinds 50..63: between coordinators, regions and control loops.
+#include "base/model/keys.hpp"
 #include "wire/codec.hpp"
 #include "wire/fields.hpp"
 
@@ -343,18 +344,26 @@ Errc read(const Envelope& in, DownRequest& out) {
 
 // --- digest ---
 
+void write_members(Writer& out, const std::vector<Member>& members) {
+  out.array(members.size());
+  for (const Member& member : members) {
+    out.array(3);
+    write_node(out, member.node);
+    out.uint(static_cast<std::uint64_t>(member.state));
+    out.uint(member.age);
+  }
+}
+
 void write_set(Writer& out, const MemberSet& set) {
   out.array(5);
   out.array(3);
   out.uint(set.stamp.term.value);
   write_key(out, set.stamp.claimant);
   out.uint(set.stamp.number);
-  out.array(set.members.size());
-  for (const Member& member : set.members) {
-    out.array(3);
-    write_node(out, member.node);
-    out.uint(static_cast<std::uint64_t>(member.state));
-    out.uint(member.age);
+  if (is_brief(set)) {
+    out.nil();
+  } else {
+    write_members(out, set.members);
   }
   write_keys(out, set.previous);
   out.boolean(set.counted);
@@ -376,7 +385,9 @@ void read_set(Cursor& in, MemberSet& out) {
       out.stamp.claimant = read_key(in);
       out.stamp.number = in.uint();
     });
-    read_list(in, kMembersMax, out.members, [&](Member& member) { read_member(in, member); });
+    if (!in.take_nil()) {
+      read_list(in, kMembersMax, out.members, [&](Member& member) { read_member(in, member); });
+    }
     read_keys(in, out.previous, kMembersMax);
     out.counted = in.boolean();
     out.evidence = in.boolean();

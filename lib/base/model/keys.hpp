@@ -49,6 +49,15 @@ inline const Member* find_member(const MemberSet& set, NodeKey key) {
   return nullptr;
 }
 
+// Says which version it is and whether it counted; the list is that of its stamp.
+inline bool is_brief(const MemberSet& set) {
+  return set.members.empty() && set.stamp.number != 0;
+}
+
+inline MemberSet brief_of(const MemberSet& set) {
+  return MemberSet{set.stamp, {}, {}, set.counted, set.evidence};
+}
+
 // Whether `key` takes part in counting: a member, or one of the list that is still counted jointly.
 inline bool takes_part(const MemberSet& set, NodeKey key) {
   return find_member(set, key) != nullptr || (!set.counted && contains(set.previous, key));

@@ -118,7 +118,9 @@ const char* to_text(Authority authority) {
 
 std::string to_text(const MemberSet& set) {
   std::string out = to_text(set.stamp) + (set.counted ? " counted" : " uncounted") +
-                    (set.evidence ? " evidence" : "") + " [";
+                    (set.evidence ? " evidence" : "");
+  if (is_brief(set)) return out;
+  out += " [";
   bool first = true;
   for (const Member& member : set.members) {
     out += (first ? "" : " ") + to_text(member.node.key) + ":" + to_text(member.state);

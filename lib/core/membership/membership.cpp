@@ -33,6 +33,10 @@ void Membership::seen(const Seen& input, std::vector<Output>& out) {
   }
   if (input.set.stamp == set_.stamp) {
     merge_equal(input.set, out);
+  } else if (is_brief(input.set)) {
+    if (!takes_part(set_, input.from)) repeated_.erase(input.from);
+    out.emplace_back(Missing{input.set.stamp});
+    return;
   } else {
     rare_.hit_if(input.set.stamp.number == set_.stamp.number, Mark::two_versions_of_number);
     set_ = input.set;
@@ -202,6 +206,9 @@ std::string to_text(const Output& output) {
   }
   if (const auto* proposed = std::get_if<Proposed>(&output)) {
     return "proposed " + shardbus::to_text(proposed->stamp) + " " + proposed->change;
+  }
+  if (const auto* missing = std::get_if<Missing>(&output)) {
+    return "missing " + shardbus::to_text(missing->stamp);
   }
   return "self_removed " + shardbus::to_text(std::get<SelfRemoved>(output).stamp);
 }

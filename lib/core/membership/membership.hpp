@@ -41,7 +41,7 @@ struct Create {
 struct Seen {
   NodeKey from;
   MemberSet set;
-};  // from a digest: adopt it, and count its sender
+};  // from a digest: adopt it, and count its sender; a brief one says what its sender has
 struct Decide {
   Term term;
   Wishes wishes;
@@ -63,7 +63,10 @@ struct Proposed {
 struct SelfRemoved {
   Stamp stamp;
 };
-using Output = std::variant<Adopted, Counted, Proposed, SelfRemoved>;
+struct Missing {
+  Stamp stamp;
+};  // somebody has this newer version; its list has to be asked for
+using Output = std::variant<Adopted, Counted, Proposed, SelfRemoved, Missing>;
 
 std::string to_text(const Output& output);
 

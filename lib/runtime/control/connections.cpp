@@ -94,7 +94,7 @@ Digest ControlPlane::make_digest() const {
   digest.from = config_.self;
   digest.vote = election_.vote();
   digest.resigned = election_.resigned();
-  digest.set = membership_.set();
+  digest.set = brief_of(membership_.set());
   digest.unreachable = unreachable();
   // Who has just joined has not missed anybody yet, but nobody may rely on it to reach one either.
   for (const NodeKey key : detector_.watched()) {
@@ -123,9 +123,19 @@ std::vector<Repeat> ControlPlane::repeats() const {
   return result;
 }
 
+// The list goes out with the version, from who made it; and then from each member in turn, about one
+// in each interval, for those that missed it. So its cost does not grow with the square of the nodes.
+bool ControlPlane::list_is_due() const {
+  const MemberSet& set = membership_.set();
+  const bool news = set.stamp.claimant == self_ && set.stamp != published_.set.stamp;
+  const std::uint64_t turns = std::max<std::uint64_t>(1, set.members.size());
+  return news || (digest_number_ + self_.value) % turns == 0;
+}
+
 // The lease counts from the sending of a numbered digest, so each number goes out at once.
-Digest ControlPlane::numbered_digest() {
+Digest ControlPlane::numbered_digest(bool with_list) {
   Digest digest = make_digest();
+  if (with_list) digest.set = membership_.set();
   digest.number = ++digest_number_;
   lease_.step(now_, lease::DigestSent{digest.number});
   digest.repeats = repeats();
@@ -142,10 +152,11 @@ void ControlPlane::publish() {
   publish_pending_ = !(digest == published_);
   const Duration wait = publish_pending_ ? config_.digest_gap : config_.digest_interval;
   if (now_ < published_at_ + wait) return;
+  const bool with_list = list_is_due();
   published_ = std::move(digest);
   published_at_ = now_;
   publish_pending_ = false;
-  Digest numbered = numbered_digest();
+  Digest numbered = numbered_digest(true);
   // Fresh subscriptions lose what is published before they stand: a joiner and its coordinator also
   // use the link.
   const bool is_coordinator = election_.claiming();
@@ -161,6 +172,7 @@ void ControlPlane::publish() {
       if (member.state == MemberState::joining) send(member.node.key, numbered);
     }
   }
+  if (!with_list) numbered.set = brief_of(numbered.set);
   outputs_.emplace_back(PublishDigest{std::move(numbered)});
 }
 

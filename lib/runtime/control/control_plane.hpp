@@ -115,6 +115,8 @@ class ControlPlane {
   bool check_identity(const Digest& digest);
   bool note_incarnation(const NodeInfo& node, bool admitted);
   bool known_cluster(const Digest& digest);
+  void miss_set(const Digest& digest);
+  void ask_for_set(NodeKey from);
   void note_peer(const Digest& digest);
   void adopt_table(NodeKey from, const AllocationTable& table);
   coordinator::Ordered confirm(const coordinator::Order& order);
@@ -159,6 +161,7 @@ class ControlPlane {
   void apply(std::vector<coordinator::Output> outputs);
   void apply(const std::vector<downing::Output>& outputs);
   void presume(const KeySet& gone);
+  void look_again();
   void feed_election();
   bool decide_members();
   void note_removals();
@@ -195,7 +198,8 @@ class ControlPlane {
   void learn_types();
   void count_loads();
   [[nodiscard]] Digest make_digest() const;
-  [[nodiscard]] Digest numbered_digest();
+  [[nodiscard]] bool list_is_due() const;
+  [[nodiscard]] Digest numbered_digest(bool with_list);
   [[nodiscard]] std::vector<Repeat> repeats() const;
   void send(NodeKey to, ControlMessage message);
   void event(Severity severity, const char* name, std::string text);
@@ -236,6 +240,7 @@ class ControlPlane {
   bool leaving_ = false;
   bool stopped_ = false;
   bool view_changed_ = true;  // what election sees
+  bool downing_due_ = true;
 
   AllocationTable table_;
   std::uint64_t table_hash_ = 0;
@@ -243,6 +248,7 @@ class ControlPlane {
   std::map<NodeKey, std::uint64_t> loads_;  // shards of each owner in the table told last
   std::deque<Change> history_;
   Time pull_at_{};
+  Time set_pull_at_{};
 
   std::uint64_t join_cluster_id_ = 0;  // of the cluster that this node asks
   std::vector<NodeInfo> contacts_;
@@ -254,7 +260,7 @@ class ControlPlane {
   std::vector<NodeKey> joiner_order_;
 
   std::uint64_t digest_number_ = 0;
-  Digest published_;  // content of the last one
+  Digest published_;  // content of the last one, its set brief
   Time published_at_{};
   bool publish_pending_ = false;
   std::map<NodeKey, Time> answered_at_;  // last "here is mine" to a node with an older set

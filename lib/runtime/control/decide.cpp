@@ -70,7 +70,7 @@ void ControlPlane::apply(const std::vector<failure::Output>& outputs) {
       continue;
     }
     const auto& changed = std::get<failure::Changed>(output);
-    view_changed_ = true;
+    look_again();
     const bool good = changed.reach == failure::Reach::reachable;
     event(good ? Severity::info : Severity::warn, "failure.reach", to_text(output));
   }
@@ -89,7 +89,7 @@ void ControlPlane::own_pause(Duration late) {
 
 void ControlPlane::apply(const std::vector<membership::Output>& outputs) {
   for (const membership::Output& output : outputs) {
-    view_changed_ = true;
+    look_again();
     types_changed_ = true;
     event(Severity::info, "membership.change", to_text(output));
     if (!std::holds_alternative<membership::SelfRemoved>(output)) continue;
@@ -111,7 +111,7 @@ void ControlPlane::apply(const std::vector<election::Output>& outputs) {
       const bool recent = last != Time{} && now_ < last + config_.digest_interval / 4;
       if (recent) continue;
       last = now_;
-      send(answer->to, numbered_digest());
+      send(answer->to, numbered_digest(true));
       continue;
     }
     event(Severity::info, "election.change", to_text(output));
@@ -167,7 +167,7 @@ void ControlPlane::presume(const KeySet& gone) {
   const bool more = std::any_of(gone.begin(), gone.end(),
                                 [this](NodeKey key) { return !contains(presumed_, key); });
   presumed_ = gone;
-  view_changed_ = true;
+  look_again();
   if (more) {
     event(Severity::warn, "downing.goes_on",
           downing::to_text(config_.downing) + ": without " + shardbus::to_text(gone));
@@ -317,8 +317,16 @@ coordinator::View ControlPlane::coordinator_view() const {
   return view;
 }
 
+// The cores compare whole sets: that is for changes, not for each digest.
+void ControlPlane::look_again() {
+  view_changed_ = true;
+  downing_due_ = true;
+}
+
 void ControlPlane::feed_downing() {
   if (!takes_part(membership_.set(), self_)) return;
+  if (!downing_due_ && now_ < downing_.next_deadline()) return;
+  downing_due_ = false;
   downing::View view{membership_.set(), unreachable(), dead_, {}, leaving()};
   for (const auto& [key, digest] : peers_) {
     if (detector_.reach(key) != failure::Reach::reachable) continue;
@@ -366,7 +374,7 @@ bool ControlPlane::nobody_else() const {
 void ControlPlane::leave_as_last() {
   const MemberSet& set = membership_.set();
   const bool alone = in_set() && set.members.size() == 1 && set.counted;
-  if (!leaving_ || stopped_ || !alone || published_.set != set) return;
+  if (!leaving_ || stopped_ || !alone || published_.set != brief_of(set)) return;
   rare_.hit(Mark::last_leaves);
   stopped_ = true;
   outputs_.emplace_back(LeaveDone{});
@@ -413,7 +421,7 @@ void ControlPlane::learn_dead(NodeKey node, const char* why) {
     return;
   }
   if (!insert(dead_, node)) return;
-  view_changed_ = true;
+  look_again();
   event(Severity::warn, "failure.dead", shardbus::to_text(node) + ": " + why);
   apply(detector_.step(now_, failure::ProofOfDeath{node}));
 }

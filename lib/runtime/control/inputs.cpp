@@ -56,7 +56,7 @@ void ControlPlane::on_hosted_types(Time now, std::vector<HostedType> hosts) {
 
 void ControlPlane::leave(Time now) {
   if (enter(now)) leaving_ = true;
-  view_changed_ = true;
+  look_again();
 }
 
 void ControlPlane::down(Time now, const std::string& name) {
@@ -72,11 +72,19 @@ void ControlPlane::down(Time now, const std::string& name) {
 void ControlPlane::accept_digest(const Digest& digest) {
   if (digest.from.key == self_) return;
   if (!known_cluster(digest) || !check_identity(digest)) return;
-  note_peer(digest);
+  const bool joins = cluster_id_ == 0 || digest.cluster_id == 0;
+  if (joins) note_peer(digest);  // which may let this node in
   if (cluster_id_ == 0 || digest.cluster_id == 0) return;
-  apply(membership_.step(now_, membership::Seen{digest.from.key, digest.set}));
-  if (stopped_) return;
-  sync_members();
+  const auto changes = membership_.step(now_, membership::Seen{digest.from.key, digest.set});
+  const bool missing =
+      !changes.empty() && std::holds_alternative<membership::Missing>(changes.back());
+  if (missing) return miss_set(digest);
+  if (!joins) note_peer(digest);
+  if (!changes.empty()) {
+    apply(changes);
+    if (stopped_) return;
+    sync_members();
+  }
   if (!takes_part(membership_.set(), digest.from.key)) {
     ++ignored_.unknown_sender;
     if (digest.set.stamp < membership_.set().stamp)
@@ -99,6 +107,25 @@ void ControlPlane::accept_digest(const Digest& digest) {
   if (differs) pull_table(digest.from.key, TableVersion{});
 }
 
+// What it says is of a set that this node does not know: it counts when it comes again with the
+// list. That its sender lives can be seen now.
+void ControlPlane::miss_set(const Digest& digest) {
+  rare_.hit(Mark::set_asked_for);
+  remember(digest.from);
+  if (takes_part(membership_.set(), digest.from.key)) {
+    apply(detector_.step(now_, failure::Heard{digest.from.key}));
+    heard_at_[digest.from.key] = now_;
+  }
+  ask_for_set(digest.from.key);
+}
+
+// Who gets a digest over the link and has a newer set answers with its own, in full.
+void ControlPlane::ask_for_set(NodeKey from) {
+  if (now_ < set_pull_at_) return;
+  set_pull_at_ = now_ + config_.pull_interval;
+  send(from, numbered_digest(false));
+}
+
 // Clusters never merge by accident: the name and the random id must both fit.
 bool ControlPlane::known_cluster(const Digest& digest) {
   const bool joins = digest.cluster_id == 0 || cluster_id_ == 0;
@@ -116,7 +143,10 @@ bool ControlPlane::check_identity(const Digest& digest) {
     ++ignored_.old_digest;
     return false;
   }
-  const bool admitted = digest.cluster_id == cluster_id_ && takes_part(digest.set, digest.from.key);
+  const MemberSet& mine = membership_.set();
+  const bool as_mine = is_brief(digest.set) && digest.set.stamp == mine.stamp;
+  const bool admitted = digest.cluster_id == cluster_id_ &&
+                        takes_part(as_mine ? mine : digest.set, digest.from.key);
   return note_incarnation(digest.from, admitted);
 }
 
@@ -157,9 +187,10 @@ void ControlPlane::note_peer(const Digest& digest) {
   remember(digest.from);
   for (const Member& member : digest.set.members) remember(member.node);
   Digest& peer = peers_[digest.from.key];
-  if (peer.leaving != digest.leaving) view_changed_ = true;
+  if (peer.leaving != digest.leaving || peer.unreachable != digest.unreachable) look_again();
   types_changed_ = types_changed_ || peer.hosts != digest.hosts;
   peer = digest;
+  peer.set = brief_of(digest.set);
   if (cluster_id_ == 0 && digest.cluster_id != 0) learn_contact(digest);
 }
 
@@ -240,7 +271,11 @@ void ControlPlane::handle(NodeKey from, const DownRequest& request) {
 }
 
 void ControlPlane::handle(NodeKey from, const Digest& digest) {
-  if (digest.from.key == from) accept_digest(digest);
+  if (digest.from.key != from) return;
+  accept_digest(digest);
+  const bool behind = !stopped_ && cluster_id_ != 0 && digest.cluster == config_.cluster &&
+                      digest.set.stamp < membership_.set().stamp;
+  if (behind) apply({election::AnswerWithMine{from}});
 }
 
 }  // namespace shardbus::control

@@ -60,12 +60,13 @@ void ControlPlane::learn_contact(const Digest& digest) {
   join_heard_ = now_;
   if (find_member(digest.set, self_) != nullptr) {
     cluster_id_ = digest.cluster_id;
-    view_changed_ = true;
+    look_again();
     event(Severity::info, "join.accepted", "cluster " + std::to_string(cluster_id_));
     return;
   }
   const NodeKey claimant = digest.vote.claimant;
   if (claimant == kNoNode || claimant == join_coordinator_) return;
+  if (is_brief(digest.set)) return ask_for_set(digest.from.key);
   if (find_member(digest.set, claimant) == nullptr) return;
   join_coordinator_ = claimant;
   join_at_ = now_;
@@ -104,7 +105,7 @@ void ControlPlane::handle(NodeKey from, const JoinRequest& request) {
   }
   if (takes_part(membership_.set(), request.node.key)) {
     remember(request.node);
-    send(request.node.key, numbered_digest());
+    send(request.node.key, numbered_digest(true));
     return;
   }
   JoinRefused refusal = check_join(request);

@@ -432,8 +432,44 @@ class ListenerTest : public testing::Test {
     look();
   }
 
+  // That its sender has the version `number`, without the list.
+  void hear_brief(const NodeInfo& from, std::uint64_t term, std::uint64_t number, bool counted) {
+    Digest digest;
+    digest.cluster = "orders";
+    digest.cluster_id = 7;
+    digest.from = from;
+    digest.number = ++heard_;
+    digest.vote = Vote{Term{term}, from.key, 0};
+    digest.set.stamp = Stamp{Term{term}, first_.key, number};
+    digest.set.counted = counted;
+    now_ += 10ms;
+    plane_.on_digest(now_, digest);
+    look();
+  }
+
+  // The digests that this node published or sent to `to` since the last look.
+  static std::vector<Digest> published(const std::vector<ControlOutput>& outputs) {
+    std::vector<Digest> result;
+    for (const ControlOutput& output : outputs) {
+      if (const auto* digest = std::get_if<PublishDigest>(&output)) {
+        result.push_back(digest->digest);
+      }
+    }
+    return result;
+  }
+  [[nodiscard]] std::vector<Digest> sent_to(const NodeInfo& to) const {
+    std::vector<Digest> result;
+    for (const ControlOutput& output : looked_) {
+      const auto* sent = std::get_if<SendControl>(&output);
+      if (sent == nullptr || sent->to != to.key) continue;
+      if (const auto* digest = std::get_if<Digest>(&sent->message)) result.push_back(*digest);
+    }
+    return result;
+  }
+
   void look() {
-    for (const ControlOutput& output : plane_.take_outputs()) {
+    looked_ = plane_.take_outputs();
+    for (const ControlOutput& output : looked_) {
       const auto* parted = std::get_if<DisconnectNode>(&output);
       if (parted != nullptr && parted->node == joiner_.key) parted_.push_back(parted->how);
     }
@@ -449,8 +485,87 @@ class ListenerTest : public testing::Test {
   std::vector<NodeInfo> three_{first_, second_, self_};
   std::vector<NodeInfo> four_{first_, second_, self_, joiner_};
   std::vector<Parting> parted_;
+  std::vector<ControlOutput> looked_;
   KeySet dead_;  // that the digests name
 };
+
+TEST_F(ListenerTest, ANewerSetWithoutItsListIsAskedForAndNotActedOn) {
+  hear(first_, 1, 4, three_, false, true);
+  EXPECT_EQ(plane_.vote().term, Term{1});
+  hear_brief(first_, 2, 5, false);
+  EXPECT_EQ(plane_.members().stamp.number, 4U);
+  EXPECT_EQ(plane_.vote().term, Term{1});  // it may not be in that set any more
+  const std::vector<Digest> asked = sent_to(first_);
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].set.stamp.number, 4U);
+  EXPECT_TRUE(is_brief(asked[0].set));
+  hear_brief(second_, 2, 5, false);
+  EXPECT_THAT(sent_to(second_), testing::IsEmpty());  // the answer may be on its way
+  now_ += 50ms;
+  hear_brief(second_, 2, 5, false);
+  EXPECT_EQ(sent_to(second_).size(), 1U);
+  hear(first_, 2, 5, four_, true, false, three_);
+  EXPECT_EQ(plane_.members().members.size(), 4U);
+  EXPECT_EQ(plane_.vote().term, Term{2});
+}
+
+TEST_F(ListenerTest, ThatAVersionCountedNeedsNoList) {
+  hear(first_, 1, 4, three_, false, true);
+  hear(first_, 1, 5, four_, true, false, three_);
+  EXPECT_FALSE(plane_.members().counted);
+  hear_brief(second_, 1, 5, true);
+  EXPECT_TRUE(plane_.members().counted);
+  EXPECT_THAT(plane_.members().previous, testing::IsEmpty());
+  EXPECT_EQ(plane_.members().members.size(), 4U);
+}
+
+TEST_F(ListenerTest, WhoAsksOverTheLinkGetsTheList) {
+  hear(first_, 1, 4, three_, false, true);
+  Digest behind;
+  behind.cluster = "orders";
+  behind.cluster_id = 7;
+  behind.from = second_;
+  behind.number = 1;
+  behind.set.stamp = Stamp{Term{1}, first_.key, 3};
+  now_ += 100ms;
+  plane_.on_message(now_, second_.key, behind);
+  look();
+  ASSERT_EQ(sent_to(second_).size(), 1U);
+  EXPECT_EQ(sent_to(second_)[0].set, plane_.members());
+}
+
+// About one list in each interval goes out in the whole cluster, however large it is.
+TEST_F(ListenerTest, TheListIsPublishedInTurn) {
+  hear(first_, 1, 4, three_, false, true);
+  std::size_t lists = 0;
+  std::size_t all = 0;
+  for (int i = 0; i < 60; ++i) {
+    now_ += 90ms;
+    hear_brief(i % 2 == 0 ? first_ : second_, 1, 4, true);
+    for (const Digest& digest : published(looked_)) {
+      lists += is_brief(digest.set) ? 0 : 1;
+      ++all;
+    }
+  }
+  EXPECT_GE(all, 29U);
+  EXPECT_NEAR(static_cast<double>(lists), static_cast<double>(all) / 3, 1.5);
+}
+
+TEST_F(AloneTest, ItsOwnNewVersionGoesOutWithTheList) {
+  plane_.on_message(now_, NodeKey{102}, JoinRequest{"orders", info("bb", 1, "b"), {}});
+  std::vector<ControlOutput> outputs = settle();
+  now_ += 1ms;
+  plane_.on_tick(now_);
+  for (ControlOutput& output : settle()) outputs.push_back(std::move(output));
+  Stamp told;
+  for (const ControlOutput& output : outputs) {
+    const auto* digest = std::get_if<PublishDigest>(&output);
+    if (digest == nullptr || digest->digest.set.stamp == told) continue;
+    told = digest->digest.set.stamp;
+    EXPECT_FALSE(is_brief(digest->digest.set)) << to_text(output);
+  }
+  EXPECT_EQ(told, plane_.members().stamp);
+}
 
 // It would refuse the joiner for ever, though the others may still let it in.
 TEST_F(ListenerTest, AJoinThatNeverCountedDoesNotEndTheIncarnation) {
