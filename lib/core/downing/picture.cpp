@@ -7,28 +7,38 @@ namespace {
 
 class Links {
  public:
-  Links(NodeKey self, const View& view) : self_(self), view_(view) {}
+  Links(NodeKey self, const View& view) : self_(self), view_(view) {
+    note(self, view.unreachable);
+    for (const auto& [key, missed] : view.unreachable_by) {
+      if (key != self) note(key, missed);
+    }
+  }
 
   // Somebody said that one end does not hear the other.
-  [[nodiscard]] bool bad(NodeKey a, NodeKey b) const { return misses(a, b) || misses(b, a); }
+  [[nodiscard]] bool bad(NodeKey a, NodeKey b) const {
+    const auto found = bad_.find(a);
+    return found != bad_.end() && contains(found->second, b);
+  }
   // Nobody said so, and one of the two was heard.
   [[nodiscard]] bool good(NodeKey a, NodeKey b) const {
-    return (row(a) != nullptr || row(b) != nullptr) && !bad(a, b);
+    return (heard(a) || heard(b)) && !bad(a, b);
   }
+  [[nodiscard]] bool any_bad(NodeKey key) const { return bad_.contains(key); }
 
  private:
-  [[nodiscard]] const KeySet* row(NodeKey key) const {
-    if (key == self_) return &view_.unreachable;
-    const auto found = view_.unreachable_by.find(key);
-    return found == view_.unreachable_by.end() ? nullptr : &found->second;
+  void note(NodeKey by, const KeySet& missed) {
+    for (const NodeKey key : missed) {
+      insert(bad_[by], key);
+      insert(bad_[key], by);
+    }
   }
-  [[nodiscard]] bool misses(NodeKey by, NodeKey whom) const {
-    const KeySet* missed = row(by);
-    return missed != nullptr && contains(*missed, whom);
+  [[nodiscard]] bool heard(NodeKey key) const {
+    return key == self_ || view_.unreachable_by.contains(key);
   }
 
   NodeKey self_;
   const View& view_;
+  std::map<NodeKey, KeySet> bad_;
 };
 
 std::vector<NodeKey> living_of(const View& view) {
@@ -43,23 +53,27 @@ std::vector<NodeKey> living_of(const View& view) {
   return living;
 }
 
-KeySet reached_from(NodeKey self, const std::vector<NodeKey>& living, const Links& links) {
+KeySet reached_from(NodeKey self, std::vector<NodeKey> rest, const Links& links) {
   KeySet reached{self};
   std::vector<NodeKey> next{self};
-  while (!next.empty()) {
+  std::erase(rest, self);
+  while (!next.empty() && !rest.empty()) {
     const NodeKey from = next.back();
     next.pop_back();
-    for (const NodeKey to : living) {
-      if (contains(reached, to) || !links.good(from, to)) continue;
+    std::erase_if(rest, [&](NodeKey to) {
+      if (!links.good(from, to)) return false;
       insert(reached, to);
       next.push_back(to);
-    }
+      return true;
+    });
   }
   return reached;
 }
 
 std::vector<Outcast> outcasts_of(std::vector<NodeKey> rest, const Links& links) {
   std::vector<Outcast> result;
+  std::size_t size = rest.size();
+  std::erase_if(rest, [&](NodeKey key) { return !links.any_bad(key); });
   for (;;) {
     std::size_t most = 0;
     auto worst = rest.end();
@@ -71,8 +85,9 @@ std::vector<Outcast> outcasts_of(std::vector<NodeKey> rest, const Links& links) 
       worst = one;
     }
     if (worst == rest.end()) return result;
-    result.push_back({*worst, most * 2 > rest.size() - 1});
+    result.push_back({*worst, most * 2 > size - 1});
     rest.erase(worst);
+    --size;
   }
 }
 

@@ -56,7 +56,10 @@ std::vector<Output> Detector::step(Time now, const Input& input) {
                         [&](const Heard& i) { heard(now, i.peer, true, out); },
                         [&](const Traffic& i) { heard(now, i.peer, false, out); },
                         [&](const LinkLost& i) {
-                          if (Peer* peer = find(i.peer)) peer->link_lost = true;
+                          Peer* peer = find(i.peer);
+                          if (peer == nullptr) return;
+                          peer->link_lost = true;
+                          note_alarm(*peer);
                         },
                         [&](const ProofOfDeath& i) {
                           Peer* peer = find(i.peer);
@@ -71,11 +74,7 @@ std::vector<Output> Detector::step(Time now, const Input& input) {
 }
 
 Time Detector::next_deadline() const {
-  Time next = stepped_ ? last_step_ + config_.tick : kNever;
-  for (const auto& [key, peer] : peers_) {
-    if (peer.reach == Reach::reachable) next = std::min(next, alarm_at(peer));
-  }
-  return next;
+  return std::min(stepped_ ? last_step_ + config_.tick : kNever, first_alarm_);
 }
 
 std::vector<NodeKey> Detector::watched() const {
@@ -129,6 +128,7 @@ void Detector::watch(Time now, NodeKey key) {
   const std::int64_t expected = to_us(config_.expected_interval);
   add_interval(peer, expected - expected / 4, config_.window);
   add_interval(peer, expected + expected / 4, config_.window);
+  note_alarm(peer);
 }
 
 void Detector::heard(Time now, NodeKey key, bool digest, std::vector<Output>& out) {
@@ -140,18 +140,31 @@ void Detector::heard(Time now, NodeKey key, bool digest, std::vector<Output>& ou
   if (digest) peer->last_digest = now;
   peer->last_heard = now;
   peer->link_lost = false;
+  note_alarm(*peer);
   if (peer->reach == Reach::reachable) return;
   peer->reach = Reach::reachable;
   rare_.hit(Mark::heard_again);
   out.emplace_back(Changed{key, Reach::reachable});
 }
 
+// Each input asks, and hardly ever an alarm is due: most do not look at all peers.
 void Detector::suspect(Time now, std::vector<Output>& out) {
+  if (now < first_alarm_) return;
+  first_alarm_ = kNever;
   for (auto& [key, peer] : peers_) {
-    if (peer.reach != Reach::reachable || now < alarm_at(peer)) continue;
+    if (peer.reach != Reach::reachable) continue;
+    const Time alarm = alarm_at(peer);
+    if (now < alarm) {
+      first_alarm_ = std::min(first_alarm_, alarm);
+      continue;
+    }
     peer.reach = Reach::unreachable;
     out.emplace_back(Changed{key, Reach::unreachable});
   }
+}
+
+void Detector::note_alarm(const Peer& peer) {
+  first_alarm_ = std::min(first_alarm_, alarm_at(peer));
 }
 
 void Detector::add_interval(Peer& peer, std::int64_t interval_us, std::size_t window) {

@@ -100,6 +100,7 @@ class Detector {
   void watch(Time now, NodeKey key);
   void heard(Time now, NodeKey key, bool digest, std::vector<Output>& out);
   void suspect(Time now, std::vector<Output>& out);
+  void note_alarm(const Peer& peer);
   static void add_interval(Peer& peer, std::int64_t interval_us, std::size_t window);
   [[nodiscard]] Duration mean(const Peer& peer) const;
   [[nodiscard]] Duration deviation(const Peer& peer) const;
@@ -108,6 +109,7 @@ class Detector {
   Config config_;
   double alarm_deviations_;  // standard deviations past the mean at which phi is the threshold
   std::map<NodeKey, Peer> peers_;
+  Time first_alarm_ = kNever;  // no peer's alarm is earlier
   Time last_step_{};
   bool stepped_ = false;
   std::uint64_t ignored_unknown_ = 0;

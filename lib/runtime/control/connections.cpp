@@ -87,7 +87,7 @@ void ControlPlane::count_loads() {
   }
 }
 
-Digest ControlPlane::make_digest() const {
+Digest ControlPlane::make_digest() {
   Digest digest;
   digest.cluster = config_.cluster;
   digest.cluster_id = cluster_id_;
@@ -95,11 +95,7 @@ Digest ControlPlane::make_digest() const {
   digest.vote = election_.vote();
   digest.resigned = election_.resigned();
   digest.set = brief_of(membership_.set());
-  digest.unreachable = unreachable();
-  // Who has just joined has not missed anybody yet, but nobody may rely on it to reach one either.
-  for (const NodeKey key : detector_.watched()) {
-    if (!peers_.contains(key) && !contains(dead_, key)) insert(digest.unreachable, key);
-  }
+  digest.unreachable = unheard().told;
   digest.dead = dead_;
   digest.hosts = hosts_;
   digest.table = table_.version;

@@ -109,6 +109,13 @@ class ControlPlane {
     bool leaves = false;
   };
 
+  struct Unheard {
+    KeySet unreachable;
+    // And who was never heard: who has just joined has not missed anybody yet, but nobody may rely on
+    // it to reach one either.
+    KeySet told;
+  };
+
   // inputs.cpp
   bool enter(Time now);  // false: stopped
   void accept_digest(const Digest& digest);
@@ -180,9 +187,9 @@ class ControlPlane {
   void report_overlap(std::uint64_t shards, const std::string& why);
   [[nodiscard]] Time majority_heard_at() const;
   [[nodiscard]] std::uint64_t own_available_shards() const;
-  [[nodiscard]] membership::Wishes wishes() const;
+  [[nodiscard]] membership::Wishes wishes();
   [[nodiscard]] coordinator::View coordinator_view() const;
-  [[nodiscard]] KeySet unreachable() const;
+  const Unheard& unheard();
   [[nodiscard]] KeySet leaving() const;
   [[nodiscard]] bool others_stay() const;
   [[nodiscard]] bool nobody_else() const;
@@ -197,7 +204,7 @@ class ControlPlane {
   void publish();
   void learn_types();
   void count_loads();
-  [[nodiscard]] Digest make_digest() const;
+  [[nodiscard]] Digest make_digest();
   [[nodiscard]] bool list_is_due() const;
   [[nodiscard]] Digest numbered_digest(bool with_list);
   [[nodiscard]] std::vector<Repeat> repeats() const;
@@ -241,6 +248,8 @@ class ControlPlane {
   bool stopped_ = false;
   bool view_changed_ = true;  // what election sees
   bool downing_due_ = true;
+  Unheard unheard_;
+  bool unheard_stale_ = true;
 
   AllocationTable table_;
   std::uint64_t table_hash_ = 0;

@@ -34,16 +34,21 @@ void ControlPlane::settle() {
 
 void ControlPlane::sync_members() {
   const MemberSet& set = membership_.set();
-  std::erase_if(dead_, [&](NodeKey key) { return !takes_part(set, key); });
+  if (std::erase_if(dead_, [&](NodeKey key) { return !takes_part(set, key); }) > 0) {
+    unheard_stale_ = true;
+  }
   std::erase_if(heard_at_, [&](const auto& heard) { return !takes_part(set, heard.first); });
   for (const Member& member : set.members) {
     const NodeKey key = member.node.key;
     if (key == self_ || detector_.watches(key)) continue;
     apply(detector_.step(now_, failure::Watch{key}));
+    unheard_stale_ = true;
     if (contains(dead_, key)) apply(detector_.step(now_, failure::ProofOfDeath{key}));
   }
   for (const NodeKey key : detector_.watched()) {
-    if (!takes_part(set, key)) apply(detector_.step(now_, failure::Forget{key}));
+    if (takes_part(set, key)) continue;
+    apply(detector_.step(now_, failure::Forget{key}));
+    unheard_stale_ = true;
   }
   forget_strangers();
 }
@@ -179,7 +184,7 @@ void ControlPlane::feed_election() {
   view_changed_ = false;
   lease_.step(now_, lease::View{membership_.set()});
   apply(election_.step(
-      now_, election::View{membership_.set(), unreachable(), dead_, leaving(), presumed_}));
+      now_, election::View{membership_.set(), unheard().unreachable, dead_, leaving(), presumed_}));
 }
 
 // Returns whether the set changed, so that everything has to be looked at again.
@@ -191,13 +196,13 @@ bool ControlPlane::decide_members() {
   return !outputs.empty();
 }
 
-membership::Wishes ControlPlane::wishes() const {
+membership::Wishes ControlPlane::wishes() {
   membership::Wishes result;
   result.dead = dead_;
   result.presumed = presumed_;
   result.unreachable = to_remove_;
   result.reachable = keys_of(membership_.set().members);
-  for (const NodeKey key : unreachable()) erase(result.reachable, key);
+  for (const NodeKey key : unheard().unreachable) erase(result.reachable, key);
   result.leaving = leaving();
   erase(result.leaving, self_);
   for (const Member& member : membership_.set().members) {
@@ -319,6 +324,7 @@ coordinator::View ControlPlane::coordinator_view() const {
 
 // The cores compare whole sets: that is for changes, not for each digest.
 void ControlPlane::look_again() {
+  unheard_stale_ = true;
   view_changed_ = true;
   downing_due_ = true;
 }
@@ -327,7 +333,7 @@ void ControlPlane::feed_downing() {
   if (!takes_part(membership_.set(), self_)) return;
   if (!downing_due_ && now_ < downing_.next_deadline()) return;
   downing_due_ = false;
-  downing::View view{membership_.set(), unreachable(), dead_, {}, leaving()};
+  downing::View view{membership_.set(), unheard().unreachable, dead_, {}, leaving()};
   for (const auto& [key, digest] : peers_) {
     if (detector_.reach(key) != failure::Reach::reachable) continue;
     if (takes_part(view.set, key)) view.unreachable_by[key] = digest.unreachable;
@@ -391,13 +397,16 @@ bool ControlPlane::others_stay() const {
                      });
 }
 
-KeySet ControlPlane::unreachable() const {
-  KeySet result;
+const ControlPlane::Unheard& ControlPlane::unheard() {
+  if (!std::exchange(unheard_stale_, false)) return unheard_;
+  unheard_ = Unheard{};
   for (const NodeKey key : detector_.watched()) {
     if (key == self_ || contains(dead_, key)) continue;
-    if (detector_.reach(key) != failure::Reach::reachable) insert(result, key);
+    const bool silent = detector_.reach(key) != failure::Reach::reachable;
+    if (silent) insert(unheard_.unreachable, key);
+    if (silent || !peers_.contains(key)) insert(unheard_.told, key);
   }
-  return result;
+  return unheard_;
 }
 
 KeySet ControlPlane::leaving() const {

@@ -161,8 +161,11 @@ bool ControlPlane::note_incarnation(const NodeInfo& node, bool admitted) {
     if (successor && node.incarnation > config_.self.incarnation) down_self("newer incarnation");
     return false;
   }
-  KeySet counted = keys_of(membership_.set().members);
-  for (const NodeKey key : membership_.set().previous) insert(counted, key);
+  const MemberSet& set = membership_.set();
+  // Of one name there is one incarnation in a list.
+  if (set.counted && find_member(set, node.key) != nullptr) return true;
+  KeySet counted = keys_of(set.members);
+  for (const NodeKey key : set.previous) insert(counted, key);
   for (const NodeKey key : counted) {
     const auto known = infos_.find(key);
     if (known == infos_.end() || key == node.key || known->second.name != node.name) continue;
@@ -186,7 +189,9 @@ bool ControlPlane::note_incarnation(const NodeInfo& node, bool admitted) {
 void ControlPlane::note_peer(const Digest& digest) {
   remember(digest.from);
   for (const Member& member : digest.set.members) remember(member.node);
-  Digest& peer = peers_[digest.from.key];
+  const auto [known, added] = peers_.try_emplace(digest.from.key);
+  Digest& peer = known->second;
+  if (added) unheard_stale_ = true;
   if (peer.leaving != digest.leaving || peer.unreachable != digest.unreachable) look_again();
   types_changed_ = types_changed_ || peer.hosts != digest.hosts;
   peer = digest;
