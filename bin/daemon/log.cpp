@@ -1,10 +1,15 @@
 #include "daemon/log.hpp"
 
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
+#include <climits>
 #include <cstdio>
+#include <memory>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -38,6 +43,23 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
+// Of a pipe, whether PIPE_BUF bytes go in at once. Whoever reads the log and has stopped must not
+// stop the node with it.
+bool takes_more(int fd) {
+  pollfd one{fd, POLLOUT, 0};
+  return ::poll(&one, 1, 0) == 1 && (one.revents & (POLLOUT | POLLERR)) != 0;
+}
+
+bool write_line(int fd, std::string_view line) {
+  while (!line.empty()) {
+    if (!takes_more(fd)) return false;
+    const ssize_t written = ::write(fd, line.data(), std::min<std::size_t>(line.size(), PIPE_BUF));
+    if (written <= 0) return true;  // nobody is left to tell
+    line.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string format_log_line(LogFormat format, std::int64_t time_ms, LogLevel level,
@@ -54,13 +76,19 @@ std::string format_log_line(LogFormat format, std::int64_t time_ms, LogLevel lev
 }
 
 shardbus::LogSink stderr_sink(LogFormat format, LogLevel least) {
-  return [format, least](LogLevel level, std::string_view event, std::string_view text) {
+  const auto lost = std::make_shared<std::atomic<std::uint64_t>>(0);
+  return [format, least, lost](LogLevel level, std::string_view event, std::string_view text) {
     if (level < least) return;
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     const std::int64_t ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-    const std::string line = format_log_line(format, ms, level, event, text) + "\n";
-    // Nobody is left to tell if stderr is gone.
-    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+    const auto put = [&](LogLevel as, std::string_view name, std::string_view words) {
+      return write_line(STDERR_FILENO, format_log_line(format, ms, as, name, words) + "\n");
+    };
+    if (const std::uint64_t missed = lost->exchange(0); missed > 0) {
+      const std::string told = std::to_string(missed) + " lines before this one: stderr was full";
+      if (!put(LogLevel::warn, "log.lost", told)) *lost += missed;
+    }
+    if (!put(level, event, text)) ++*lost;
   };
 }
 

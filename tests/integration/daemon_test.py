@@ -6,6 +6,7 @@ import os
 import resource
 import signal
 import socket
+import subprocess
 import time
 
 import pytest
@@ -84,6 +85,30 @@ def test_check_config_counts_descriptors_as_the_start_does():
 def test_help_and_version():
     assert "Exit codes:" in run_daemon("--help").stdout
     assert run_daemon("--version").stdout.startswith("shardbusd 0.")
+
+
+def test_a_reader_of_the_log_that_has_stopped_stops_nobody_else():
+    reader, writer = os.pipe()
+    process = subprocess.Popen(  # pylint: disable=consider-using-with
+        [BIN / "shardbusd", "--listen", f"tcp://127.0.0.1:{free_port()}", "--log-format", "json"],
+        stdout=subprocess.PIPE, stderr=writer, env=environment())
+    try:
+        ready = process.stdout.readline().decode()
+        assert ready.startswith("ready "), ready
+        address = dict(field.split("=", 1) for field in ready.split()[1:])["listen"]
+        os.set_blocking(writer, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(writer, b"x" * 4096)
+        assert ctl_json("status", node=address)["ready"] is True
+        assert ctl("cordon", "nobody", node=address).returncode == 1  # an event in the log
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(reader)
+        os.close(writer)
 
 
 # --- start -------------------------------------------------------------------------------------

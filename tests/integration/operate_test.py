@@ -167,6 +167,18 @@ def test_a_pinned_shard_stays_until_it_is_unpinned(cluster):
     assert cluster.json("moves")["pins"] == []
 
 
+@pytest.mark.parametrize("words, part", [
+    (["--actor", "ok", "my node"], "'my node' is no name of a node"),
+    (["--actor", "ok", "x" * 65], "is no name of a node: 1 to 64"),
+    (["--actor", "ok", "\u00fc"], "is no name of a node"),
+    (["--actor", "a" * 63 + "\u00e9", "a"], "actor is 65 bytes long"),
+])
+def test_a_text_that_the_others_could_not_read_is_no_part_of_the_table(cluster, words, part):
+    done = cluster.ctl("move", "counter:5", "--pin", *words[:2], words[2])
+    assert done.returncode in (1, 2) and part in done.stderr, done.stderr
+    assert cluster.json("moves")["pins"] == []
+
+
 def test_orders_outlive_the_coordinator(cluster):
     cluster.json("cordon", "c")
     cluster.json("rebalance", "--suspend")

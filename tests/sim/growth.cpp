@@ -25,8 +25,6 @@ constexpr Duration kIdle = 1s;
 // Forming costs the cube of the nodes: each of them brings versions of the set that all tell to
 // all. Larger clusters are made at once.
 constexpr int kFormMax = 20;
-// And silence is waited out: seconds in which all tell all.
-constexpr int kSilenceMax = 60;
 constexpr Duration kPatience = 120s;
 constexpr Duration kLook = 1ms;
 constexpr const char* kType = "cart";
@@ -103,7 +101,7 @@ class Growth {
   }
 
   GrowthResult run() {
-    told_("forming");
+    tell("forming");
     if (options_.nodes <= kFormMax) {
       for (int i = 0; i < options_.nodes; ++i) {
         events_.after(kStartEvery * i, [this, i] { start(i == 0); });
@@ -113,27 +111,25 @@ class Growth {
     }
     const Duration formed = wait_for([this] { return agreed(options_.nodes) && settled(); });
     if (options_.nodes <= kFormMax) result_.formed = formed;
-    told_("idle");
+    tell("idle");
     idle();
-    told_("join");
+    tell("join");
     const std::uint64_t before = peers_[0]->received;
     start(false);
     result_.joined = wait_for([this] { return agreed(options_.nodes + 1); });
     result_.joined_settled = add(result_.joined, wait_for([this] { return settled(); }));
     result_.joined_bytes = static_cast<double>(peers_[0]->received - before);
-    told_("crash");
+    tell("crash");
     crash(options_.nodes - 1, true);
     result_.crashed = wait_for([this] { return agreed(options_.nodes); });
     result_.crashed_settled = add(result_.crashed, wait_for([this] { return settled(); }));
-    if (options_.nodes <= kSilenceMax) {
-      told_("machine gone");
-      crash(options_.nodes - 2, false);
-      result_.vanished = wait_for([this] { return agreed(options_.nodes - 1); });
-      result_.vanished_settled = add(result_.vanished, wait_for([this] { return settled(); }));
-      start(false);
-      wait_for([this] { return agreed(options_.nodes) && settled(); });
-    }
-    told_("crash of the decider");
+    tell("machine gone");
+    crash(options_.nodes - 2, false);
+    result_.vanished = wait_for([this] { return agreed(options_.nodes - 1); });
+    result_.vanished_settled = add(result_.vanished, wait_for([this] { return settled(); }));
+    start(false);
+    wait_for([this] { return agreed(options_.nodes) && settled(); });
+    tell("crash of the decider");
     crash(decider(), true);
     result_.decider_crashed = wait_for([this] { return agreed(options_.nodes - 1); });
     result_.decider_settled = add(result_.decider_crashed, wait_for([this] { return settled(); }));
@@ -144,6 +140,10 @@ class Growth {
  private:
   static Duration add(Duration a, Duration b) {
     return a == kForever || b == kForever ? kForever : a + b;
+  }
+
+  void tell(const char* what) {
+    told_(std::string(what) + " (from " + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(events_.now() - Time{}).count()) + " ms" + ")");
   }
 
   template <class F>
@@ -175,7 +175,8 @@ class Growth {
     result_.digest_bytes = last_digest_;
   }
 
-  // Each hears of a set that has all of them, as if they had joined one by one long ago.
+  // Each hears of a set that has all of them, and has heard all, as if they had joined one by one long
+  // ago.
   void form_at_once() {
     for (int i = 0; i < options_.nodes; ++i) start(i == 0);
     Digest digest;
@@ -189,15 +190,16 @@ class Growth {
       digest.set.members.push_back(
           Member{peer->info, MemberState::up, digest.set.members.size() + 1});
     }
-    const auto tell = [this, &digest](Peer& peer) {
-      peer.plane->on_digest(events_.now(), digest);
-      pass_soon(peer);
-    };
-    for (auto& peer : peers_) {
-      if (peer != peers_.back()) tell(*peer);
+    const MemberSet all = digest.set;
+    for (auto& to : peers_) {
+      for (auto& from : peers_) {
+        if (to == from) continue;
+        digest.from = from->info;
+        digest.set = to->plane->members().stamp == all.stamp ? brief_of(all) : all;
+        to->plane->on_digest(events_.now(), digest);
+      }
+      pass_soon(*to);
     }
-    digest.from = peers_[0]->info;
-    tell(*peers_.back());
   }
 
   // --- nodes ---

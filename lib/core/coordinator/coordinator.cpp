@@ -58,11 +58,12 @@ void Coordinator::set_view(const View& view) {
   dirty_ = true;
 }
 
-// When nodes come or go what was balanced is not so any more, and what has moved may move again.
+// When nodes come or go what was balanced is not so any more, and what has moved may move again: also
+// what fled from a node that left or was drained, and is here again.
 void Coordinator::end_rests() {
   for (auto& [name, type] : types_) {
     for (Shard& shard : type.shards) {
-      if (shard.rests_for_balance) shard.rests_until = Time{};
+      if (!shard.rests_by_order) shard.rests_until = Time{};
     }
   }
 }
@@ -151,7 +152,7 @@ void Coordinator::confirm(Time now, const ShardName& name, Shard& shard,
   const Op op = std::exchange(shard.op, Op{});
   if (op.kind == OpKind::handoff) {
     shard.rests_until = now + config_.cooldown;
-    shard.rests_for_balance = op.cause == Cause::balance;
+    shard.rests_by_order = op.cause == Cause::ordered || op.cause == Cause::pinned;
     move_times_.push_back(now - op.started);
     if (move_times_.size() > kMoveTimes) move_times_.pop_front();
   }

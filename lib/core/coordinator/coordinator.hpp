@@ -84,7 +84,7 @@ class Coordinator {
     std::optional<PlannedMove> wanted;  // by an operator, once
     std::string wanted_by;
     Time rests_until{};
-    bool rests_for_balance = false;  // else by an order
+    bool rests_by_order = false;  // an operator put it there
     std::vector<Claim> claims;
   };
   using Loads = std::map<NodeKey, std::uint64_t>;  // shards of all types

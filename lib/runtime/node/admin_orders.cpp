@@ -6,6 +6,9 @@
 #include "base/model/text.hpp"
 #include "runtime/node/admin_writer.hpp"
 #include "shardbus/codec.hpp"
+#include "wire/fields.hpp"
+#include "wire/limits.hpp"
+#include "wire/text.hpp"
 
 namespace shardbus::runtime {
 namespace {
@@ -45,6 +48,27 @@ constexpr std::array<OrderName, 10> kOrders = {{{"cordon", OrderKind::cordon},
                                                 {"unpin", OrderKind::unpin},
                                                 {"apply", OrderKind::apply},
                                                 {"confirm", OrderKind::confirm}}};
+
+bool names_node(OrderKind kind) {
+  return kind == OrderKind::cordon || kind == OrderKind::drain || kind == OrderKind::uncordon ||
+         kind == OrderKind::move || kind == OrderKind::pin;
+}
+
+// The table carries these texts to all nodes, and whoever cannot read one of them takes no table.
+Status check_texts(OrderKind kind, const OrderArguments& given) {
+  std::string scratch;
+  if (names_node(kind) && (given.node.size() > wire::kNodeNameBytesMax ||
+                           !wire::is_node_name(given.node))) {
+    return {Errc::invalid_argument,
+            "'" + std::string(wire::clean_text(given.node.substr(0, 80), scratch)) +
+                "' is no name of a node: 1 to 64 letters, digits and ._:-"};
+  }
+  if (given.actor.size() > kActorBytesMax || !wire::valid_utf8(given.actor)) {
+    return {Errc::invalid_argument, "actor is " + std::to_string(given.actor.size()) +
+                                        " bytes long; allowed: up to 64 of UTF-8"};
+  }
+  return {};
+}
 
 class OrderAnswers {
  public:
@@ -90,7 +114,7 @@ Result<std::string> OrderAnswers::order(const std::string& payload) {
   if (known == kOrders.end()) {
     return Status(Errc::invalid_argument, "'" + given->order + "' is no order");
   }
-  if (given->actor.size() > kActorBytesMax) given->actor.resize(kActorBytesMax);
+  if (Status wrong = check_texts(known->kind, *given); !wrong) return wrong;
   const coordinator::Ordered answer = plane_.order(
       now_,
       {known->kind, given->node, {given->type, ShardId{given->shard}}, given->plan, given->actor});

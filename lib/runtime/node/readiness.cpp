@@ -22,13 +22,27 @@ bool waits_for_share(const TypeTable& type, NodeKey self) {
                      [](const auto& entry) { return entry.second > 1; });
 }
 
-// Whether shards are moved to this node at all, as far as operators are concerned.
-bool gets_shards(const ClusterView& view) {
+// Whether each host of the type gets a part of it: not where operators or versions hold moves up, and
+// other strategies may rightly give a node nothing.
+bool gets_shards(const ClusterView& view, const HostedType& type) {
+  const PlacementSettings& placement = type.placement;
+  if (placement.strategy != PlacementSettings{}.strategy || placement.spread_zones) return false;
+  const std::vector<control::MemberStatus>& members = view.status.members;
+  const auto self = std::find_if(members.begin(), members.end(), [&](const auto& one) {
+    return one.member.node.key == view.status.self.key;
+  });
+  if (self == members.end() || !has_role(self->traits, placement.role)) return false;
+  const bool mixed = std::any_of(members.begin(), members.end(), [&](const auto& one) {
+    return one.traits.version != self->traits.version;
+  });
   const Orders& orders = view.table->orders;
   const auto named = [&](const std::vector<std::string>& names) {
     return std::binary_search(names.begin(), names.end(), view.status.self.name);
   };
-  return !orders.suspended && !named(orders.cordoned) && !named(orders.draining);
+  const bool pinned = std::any_of(orders.pins.begin(), orders.pins.end(),
+                                  [&](const Pin& pin) { return pin.shard.type == type.name; });
+  return !mixed && !pinned && !orders.suspended && !named(orders.cordoned) &&
+         !named(orders.draining);
 }
 
 }  // namespace
@@ -56,7 +70,7 @@ std::string why_not_ready(const ClusterView& view, std::uint32_t members) {
   for (const HostedType& host : view.hosts) {
     const TypeTable* type = find(*view.table, host.name);
     if (type == nullptr) return "type " + host.name + " has no shards given out";
-    if (gets_shards(view) && waits_for_share(*type, status.self.key)) {
+    if (gets_shards(view, host) && waits_for_share(*type, status.self.key)) {
       return "this node has no shard of " + host.name + " yet";
     }
   }
