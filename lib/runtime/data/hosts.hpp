@@ -180,6 +180,11 @@ class Hosts {
     std::deque<std::pair<std::uint32_t, Waiting>> waiting;  // type, message: for credit
     std::map<std::pair<std::uint32_t, std::uint32_t>, Releasing> releasing;
   };
+  struct Ready {
+    std::uint32_t type = 0;
+    ShardId shard;
+    core::Parked message;
+  };
   // hosts_strict.cpp
   [[nodiscard]] bool may_start(const Hosting& hosting) const {
     return !hosting.placement.strict || context_.strict_right->holds();
@@ -189,14 +194,11 @@ class Hosts {
   static bool take_back(Cell& cell);
   void job_done(Hosting& hosting, ShardId shard, Cell& cell, Job& job);
   void take_ready(const Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
+  void halt(Hosting& hosting, ShardId shard, Cell& cell);
+  void begin(Hosting& hosting, Ready next);
   void resume();
   void expire_halted();
   [[nodiscard]] std::uint64_t state_bytes(const Cells& cells);
-  struct Ready {
-    std::uint32_t type = 0;
-    ShardId shard;
-    core::Parked message;
-  };
 
   Hosting& hosting_of(Type& type);
   Cell& cell_of(Hosting& hosting, ShardId shard, std::string_view id);
@@ -243,7 +245,6 @@ class Hosts {
   std::vector<HostedType> known_types_;
   std::deque<Ready> ready_;
   std::deque<Ready> halted_;  // of strict types, ahead of what is ready
-  std::set<std::pair<std::uint32_t, std::uint32_t>> stalled_;   // shards with mailboxes that wait
   std::set<std::pair<std::uint32_t, std::uint32_t>> stopping_;  // local shards: type, shard
   std::vector<std::unique_ptr<Cell>> abandoned_;  // a handler may still be running in it
   bool in_user_code_ = false;

@@ -31,24 +31,21 @@ void Hosts::take_ready(const Hosting& hosting, ShardId shard,
     });
   }
   hostings_[hosting.type->index].cells[shard.value].ready = 0;
-  stalled_.erase({hosting.type->index, shard.value});
+}
+
+// What an entity of the pool has in its mailbox came before what is halted of it already.
+void Hosts::halt(Hosting& hosting, ShardId shard, Cell& cell) {
+  hosting.cells[shard.value].ready += static_cast<std::uint32_t>(cell.mailbox.size());
+  for (; !cell.mailbox.empty(); cell.mailbox.pop_back()) {
+    halted_.push_front({hosting.type->index, shard, std::move(cell.mailbox.back())});
+  }
 }
 
 void Hosts::resume() {
-  const bool waits = !halted_.empty() || !stalled_.empty();
-  if (!waits || !context_.strict_right->holds()) return;
+  if (halted_.empty() || !context_.strict_right->holds()) return;
   ready_.insert(ready_.begin(), std::make_move_iterator(halted_.begin()),
                 std::make_move_iterator(halted_.end()));
   halted_.clear();
-  for (const auto& [index, number] : std::exchange(stalled_, {})) {
-    Hosting& hosting = hostings_[index];
-    Cells& cells = hosting.cells[number];
-    if (cells.stopping) continue;
-    for (auto it = cells.map.begin(); it != cells.map.end(); ++it) {
-      Cell& cell = *it->second;
-      if (!cell.busy && !cell.mailbox.empty()) post(hosting, ShardId{number}, cell);
-    }
-  }
 }
 
 void Hosts::expire_halted() {

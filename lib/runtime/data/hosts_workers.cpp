@@ -452,7 +452,7 @@ void Hosts::tick() {
 }
 
 Time Hosts::next_deadline() const {
-  const bool looks = !stopping_.empty() || !halted_.empty() || !stalled_.empty();
+  const bool looks = !stopping_.empty() || !halted_.empty();
   Time next = looks ? context_.now + kStopCheck : kNever;
   for (const auto& [session, worker] : workers_) {
     for (const auto& [key, part] : worker.releasing) {

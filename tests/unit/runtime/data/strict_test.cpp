@@ -144,5 +144,69 @@ TEST_F(StrictPoolTest, ThePoolAsksAgainWhenItsTurnComes) {
   EXPECT_EQ(outcome.payload, "done");
 }
 
+TEST_F(StrictPoolTest, WhatWaitsForTheRightEndsByItsDeadlineAndIsCounted) {
+  Outcome late, kept;
+  note("late", late, 1s);
+  note("kept", kept, 60s);
+  EXPECT_EQ(node_.plane->status().counters.at("strict_waiting"), 2U);
+  later(1s);
+  pass(node_);
+  EXPECT_EQ(late.times, 1);
+  EXPECT_FALSE(error_info(late.error).may_have_happened) << "it has certainly not been handled";
+  EXPECT_EQ(node_.plane->status().counters.at("strict_waiting"), 1U);
+  right_for(1s);
+  pass(node_, [&] { executor_.run(); });
+  EXPECT_EQ(notes_, (std::vector<std::string>{"kept"}));
+  EXPECT_EQ(kept.payload, "done");
+  EXPECT_EQ(node_.plane->status().counters.at("strict_waiting"), 0U);
+}
+
+TEST_F(StrictPoolTest, WhatWaitsForTheRightIsBounded) {
+  std::array<Outcome, 4> outcomes;
+  for (Outcome& outcome : outcomes) note("x", outcome);
+  EXPECT_EQ(outcomes.back().error, Errc::overloaded);
+  EXPECT_EQ(outcomes.front().times, 0);
+}
+
+TEST_F(StrictPoolTest, WhatWaitedBehindAHandlerKeepsItsOrderWithoutARight) {
+  right_for(1s);
+  std::array<Outcome, 5> outcomes;
+  note("1", outcomes[0]);
+  note("2", outcomes[1]);
+  executor_.begin();
+  later(1s);
+  note("3", outcomes[2]);
+  pass(node_, [&] { executor_.run(); });
+  EXPECT_EQ(node_.plane->status().counters.at("strict_waiting"), 2U);
+  note("4", outcomes[3]);
+  pass(node_, [&] {
+    node_.plane->set_strict_until(now_ + 1s);
+    node_.ask({"log", "id", "note", "5"}, 5s, outcomes[4]);
+  });
+  pass(node_, [&] { executor_.run(); });
+  EXPECT_EQ(notes_, (std::vector<std::string>{"1", "2", "3", "4", "5"}));
+}
+
+TEST_F(StrictPoolTest, WhatWaitsMovesOnWithTheShard) {
+  right_for(1s);
+  Outcome running, behind, waits;
+  note("running", running);
+  note("behind", behind);
+  executor_.begin();
+  later(1s);
+  note("waits", waits);
+  const ShardName shard{"log", shard_of("id", kShards)};
+  pass(node_, [&] {
+    node_.plane->dispatch().on_region_command(
+        key_of(9), BeginHandoff{shard, TestNode::generation(2), key_of(2)});
+    node_.plane->set_strict_until(now_ + 1s);
+  });
+  pass(node_, [&] { executor_.run(); });
+  EXPECT_EQ(notes_, (std::vector<std::string>{"running"}));
+  EXPECT_EQ(node_.plane->dispatch().find_type("log")->shards[shard.shard.value].region.state(),
+            RegionState::sending);
+  EXPECT_EQ(node_.plane->status().counters.at("strict_waiting"), 0U);
+}
+
 }  // namespace
 }  // namespace shardbus::runtime
