@@ -83,7 +83,8 @@ void ControlPlane::own_pause(Duration late) {
   lease_.step(now_, lease::Drop{});
   apply(election_.step(now_, election::GiveUp{}));
   if (!in_set()) return;
-  const bool stays = downing::survives_own_pause(config_.downing, membership_.set(), self_);
+  const bool stays =
+      downing::survives_own_pause(config_.downing, membership_.set(), all_leaving(), self_);
   if (!stays) down_self("paused for " + shardbus::to_text(late));
 }
 
@@ -319,14 +320,10 @@ coordinator::View ControlPlane::coordinator_view() const {
 
 void ControlPlane::feed_downing() {
   if (!takes_part(membership_.set(), self_)) return;
-  downing::View view{membership_.set(), unreachable(), dead_, {}, leaving()};
+  downing::View view{membership_.set(), unreachable(), dead_, {}, all_leaving()};
   for (const auto& [key, digest] : peers_) {
     if (detector_.reach(key) != failure::Reach::reachable) continue;
     if (takes_part(view.set, key)) view.unreachable_by[key] = digest.unreachable;
-  }
-  for (const Member& member : view.set.members) {
-    const bool stays = member.state == MemberState::up || member.state == MemberState::joining;
-    if (!stays) insert(view.leaving, member.node.key);
   }
   apply(downing_.step(now_, view));
   warn_of_members();
@@ -388,6 +385,15 @@ KeySet ControlPlane::unreachable() const {
   for (const NodeKey key : detector_.watched()) {
     if (key == self_ || contains(dead_, key)) continue;
     if (detector_.reach(key) != failure::Reach::reachable) insert(result, key);
+  }
+  return result;
+}
+
+KeySet ControlPlane::all_leaving() const {
+  KeySet result = leaving();
+  for (const Member& member : membership_.set().members) {
+    const bool stays = member.state == MemberState::up || member.state == MemberState::joining;
+    if (!stays) insert(result, member.node.key);
   }
   return result;
 }
