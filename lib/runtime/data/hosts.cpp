@@ -251,7 +251,7 @@ bool Hosts::run_ready(std::size_t& budget) {
     ready_.pop_front();
     Hosting& hosting = hostings_[next.type];
     if (!may_start(hosting)) {
-      halted_.push_back(std::move(next));
+      limit_wait(halted_.emplace_back(std::move(next)));
       continue;
     }
     begin(hosting, std::move(next));

@@ -185,6 +185,7 @@ class Hosts {
     ShardId shard;
     core::Parked message;
   };
+    Time until = kNever;  // while it is halted
   // hosts_strict.cpp
   [[nodiscard]] bool may_start(const Hosting& hosting) const {
     return !hosting.placement.strict || context_.strict_right->holds();
@@ -197,6 +198,7 @@ class Hosts {
   void halt(Hosting& hosting, ShardId shard, Cell& cell);
   void begin(Hosting& hosting, Ready next);
   void resume();
+  void limit_wait(Ready& ready);
   void expire_halted();
   [[nodiscard]] std::uint64_t state_bytes(const Cells& cells);
 
@@ -244,7 +246,8 @@ class Hosts {
   std::map<std::uint64_t, Worker> workers_;
   std::vector<HostedType> known_types_;
   std::deque<Ready> ready_;
-  std::deque<Ready> halted_;  // of strict types, ahead of what is ready
+  std::deque<Ready> halted_;    // of strict types, ahead of what is ready
+  Time halted_until_ = kNever;  // none of them ends earlier
   std::set<std::pair<std::uint32_t, std::uint32_t>> stopping_;  // local shards: type, shard
   std::vector<std::unique_ptr<Cell>> abandoned_;  // a handler may still be running in it
   bool in_user_code_ = false;

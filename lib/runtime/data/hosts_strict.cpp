@@ -38,7 +38,19 @@ void Hosts::halt(Hosting& hosting, ShardId shard, Cell& cell) {
   hosting.cells[shard.value].ready += static_cast<std::uint32_t>(cell.mailbox.size());
   for (; !cell.mailbox.empty(); cell.mailbox.pop_back()) {
     halted_.push_front({hosting.type->index, shard, std::move(cell.mailbox.back())});
+    limit_wait(halted_.front());
   }
+}
+
+// Another node ends its ask by its own deadline, which says nothing: it hears why before that.
+void Hosts::limit_wait(Ready& ready) {
+  const core::Parked& message = ready.message;
+  const bool forwarded = message.asker != kNoNode && message.asker != context_.self();
+  ready.until = message.deadline;
+  if (forwarded && message.deadline != kNever) {
+    ready.until = context_.now + (message.deadline - context_.now) * 3 / 4;
+  }
+  halted_until_ = std::min(halted_until_, ready.until);
 }
 
 void Hosts::resume() {
@@ -46,12 +58,17 @@ void Hosts::resume() {
   ready_.insert(ready_.begin(), std::make_move_iterator(halted_.begin()),
                 std::make_move_iterator(halted_.end()));
   halted_.clear();
+  halted_until_ = kNever;
 }
 
 void Hosts::expire_halted() {
   std::vector<core::Parked> late;
+  halted_until_ = kNever;
   std::erase_if(halted_, [&](Ready& ready) {
-    if (context_.now < ready.message.deadline) return false;
+    if (context_.now < ready.until) {
+      halted_until_ = std::min(halted_until_, ready.until);
+      return false;
+    }
     --hostings_[ready.type].cells[ready.shard.value].ready;
     late.push_back(std::move(ready.message));
     return true;

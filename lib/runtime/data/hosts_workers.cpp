@@ -438,7 +438,7 @@ void Hosts::force_releases() {
 
 void Hosts::tick() {
   if (!stopping_.empty()) abandon_overdue();
-  if (!halted_.empty()) expire_halted();
+  if (halted_until_ <= context_.now) expire_halted();
   force_releases();
   for (Hosting& hosting : hostings_) {
     while (!hosting.orphans.empty() &&
@@ -452,8 +452,8 @@ void Hosts::tick() {
 }
 
 Time Hosts::next_deadline() const {
-  const bool looks = !stopping_.empty() || !halted_.empty();
-  Time next = looks ? context_.now + kStopCheck : kNever;
+  Time next =
+      stopping_.empty() ? halted_until_ : std::min(halted_until_, context_.now + kStopCheck);
   for (const auto& [session, worker] : workers_) {
     for (const auto& [key, part] : worker.releasing) {
       next = std::min(next, part.since + context_.config.handoff_timeout);

@@ -164,6 +164,36 @@ TEST_F(StrictPoolTest, WhatWaitsForTheRightEndsByItsDeadlineAndIsCounted) {
 TEST_F(StrictPoolTest, WhatWaitsForTheRightIsBounded) {
   std::array<Outcome, 4> outcomes;
   for (Outcome& outcome : outcomes) note("x", outcome);
+// A strict type on B, which has no majority; A asks.
+class StrictForwardTest : public TwoPlanesTest {
+ protected:
+  StrictForwardTest() {
+    connect();
+    pass(b_, [&] {
+      EntityType type;
+      type.name = "echo";
+      type.options.shard_count = kShards;
+      type.options.consistency = Consistency::strict;
+      type.create = [](const Context&) { return std::make_unique<Echo>(); };
+      EXPECT_EQ(b_.plane->host(std::move(type)), Errc::ok);
+      b_.own("echo");
+    });
+    pass(a_, [&] { a_.owner("echo", key_of(2)); });
+  }
+};
+
+TEST_F(StrictForwardTest, TheAskerHearsThatTheOwnerHasNoMajorityBeforeItsOwnDeadline) {
+  Outcome outcome;
+  ask_a(outcome, "say", 100ms);
+  exchange();
+  EXPECT_LE(b_.plane->next_deadline(), now_ + 80ms);
+  later(80ms);
+  pass(b_);
+  exchange();
+  EXPECT_EQ(outcome.error, Errc::expired);
+  EXPECT_EQ(b_.plane->status().counters.at("strict_waiting"), 0U);
+}
+
   EXPECT_EQ(outcomes.back().error, Errc::overloaded);
   EXPECT_EQ(outcomes.front().times, 0);
 }
