@@ -46,7 +46,7 @@ HostedType hosted_type(const EntityType& definition);
 
 class Hosts {
  public:
-  Hosts(DataContext& context, std::weak_ptr<Messenger> messenger, Executor* executor)
+  Hosts(DataContext& context, std::weak_ptr<NodeMessenger> messenger, Executor* executor)
       : context_(context), messenger_(std::move(messenger)), executor_(executor) {}
   ~Hosts();
 
@@ -238,7 +238,7 @@ class Hosts {
   }
 
   DataContext& context_;
-  std::weak_ptr<Messenger> messenger_;
+  std::weak_ptr<NodeMessenger> messenger_;
   Executor* executor_;
   std::atomic<bool> retired_{false};  // read on the executor's threads
   std::size_t waiting_bytes_ = 0;     // before what leases of it
