@@ -169,9 +169,10 @@ class Hosts {
     [[nodiscard]] bool over() const { return then == Then::nothing || then == Then::lose; }
     Time since{};
     Then then = Then::stream;
-    std::vector<core::SavedEntity> states;  // of the parts that came so far
-    std::deque<Waiting> waiting;            // what the worker does not get any more
-    std::size_t unbegun = 0;                // the first of these: it had them, and gave them back
+    std::vector<core::SavedEntity> states{};  // of the parts that came so far
+    std::size_t state_bytes = 0;              // with their ids
+    std::deque<Waiting> waiting{};            // what the worker does not get any more
+    std::size_t unbegun = 0;                  // the first of these: it had them, and gave them back
   };
   struct Worker {
     std::string label;
@@ -184,8 +185,8 @@ class Hosts {
     std::uint32_t type = 0;
     ShardId shard;
     core::Parked message;
-  };
     Time until = kNever;  // while it is halted
+  };
   // hosts_strict.cpp
   [[nodiscard]] bool may_start(const Hosting& hosting) const {
     return !hosting.placement.strict || context_.strict_right->holds();
@@ -197,8 +198,8 @@ class Hosts {
   void take_ready(const Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
   void halt(Hosting& hosting, ShardId shard, Cell& cell);
   void begin(Hosting& hosting, Ready next);
-  void resume();
   void limit_wait(Ready& ready);
+  void resume();
   void expire_halted();
   [[nodiscard]] std::uint64_t state_bytes(const Cells& cells);
 
@@ -223,9 +224,12 @@ class Hosts {
   void set_aside(Worker& worker);
   void drop_at_worker(Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
   void lose_orphan_states(Hosting& hosting, ShardId shard);
-  void note_lost(const Hosting& hosting, ShardId shard, std::size_t states);
+  void note_lost(const ShardName& shard, std::size_t states, std::string_view why);
   void take_orphans(Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
   void released(Hosting& hosting, ShardId shard, std::uint64_t session, Releasing part);
+  bool take_states(Releasing& part, std::vector<wire::EntityState>& states);
+  void refuse_release(std::uint64_t session, const wire::Released& part, Errc code,
+                      const std::string& why);
   void take_unbegun(std::uint64_t session, const ShardName& shard, std::string_view raw,
                     Releasing& part);
   void say_goodbye_if_parted(std::uint64_t session);
