@@ -9,7 +9,7 @@
 #include "base/hash.hpp"
 #include "shardbus/version.hpp"
 #include "transport/endpoint.hpp"
-#include "transport/threads.hpp"
+#include "transport/now.hpp"
 #include "transport/validate.hpp"
 
 namespace shardbus::runtime {
