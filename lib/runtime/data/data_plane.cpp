@@ -180,6 +180,8 @@ DataStatus DataPlane::status() {
   status.counters["strict_waiting_limit"] = config.buffered_messages;
   status.counters["worker_waiting_bytes"] = hosts_.waiting_bytes();
   status.counters["worker_waiting_bytes_limit"] = config.buffered_bytes;
+  status.counters["parked_bytes"] = dispatch_.parked_bytes();
+  status.counters["parked_bytes_limit"] = config.buffered_bytes;
   status.counters["held_bytes"] = dispatch_.held_bytes();
   status.counters["held_bytes_limit"] = config.buffered_bytes;
   status.counters["pending_asks"] = dispatch_.pending();

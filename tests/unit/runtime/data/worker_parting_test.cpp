@@ -340,6 +340,17 @@ TEST_F(WorkerPartingTest, WhatOneReleaseGathersIsBounded) {
   EXPECT_EQ(counted("refused_releases"), 2U);
 }
 
+TEST_F(WorkerPartingTest, WhatComesForAMovingShardIsBoundedInBytes) {
+  move_to_b();
+  for (int i = 0; i < 3; ++i) tell(std::string(2000, 'x'));
+  EXPECT_EQ(counted("tells_dropped"), 1U);
+  EXPECT_GT(counted("parked_bytes"), 4000U);
+  EXPECT_LE(counted("parked_bytes"), counted("parked_bytes_limit"));
+  released(kFirst, {});
+  pass(a_, [&] { a_.plane->bury(key_of(2)); });
+  EXPECT_EQ(counted("parked_bytes"), 0U);
+}
+
 TEST_F(WorkerPartingTest, WhatItHadNotBegunIsBounded) {
   const std::string big(2000, 'x');
   Outcome outcome;
