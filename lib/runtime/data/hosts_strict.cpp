@@ -1,5 +1,6 @@
 // Strict types: what waits while this node has no majority behind it.
 #include <algorithm>
+#include <utility>
 
 #include "runtime/data/hosts.hpp"
 
@@ -33,12 +34,22 @@ void Hosts::take_ready(const Hosting& hosting, ShardId shard,
   hostings_[hosting.type->index].cells[shard.value].ready = 0;
 }
 
-// What an entity of the pool has in its mailbox came before what is halted of it already.
+// What an entity of the pool has in its mailbox came before what is halted of it already. Many
+// mailboxes may hold more than one queue does: of each the newest find no room then.
 void Hosts::halt(Hosting& hosting, ShardId shard, Cell& cell) {
-  hosting.cells[shard.value].ready += static_cast<std::uint32_t>(cell.mailbox.size());
-  for (; !cell.mailbox.empty(); cell.mailbox.pop_back()) {
-    halted_.push_front({hosting.type->index, shard, std::move(cell.mailbox.back())});
+  const std::size_t limit = context_.config.buffered_messages;
+  const std::size_t room = limit - std::min(limit, ready_.size() + halted_.size());
+  std::deque<core::Parked> kept = std::exchange(cell.mailbox, {});
+  std::deque<core::Parked> refused;
+  for (; kept.size() > room; kept.pop_back()) refused.push_front(std::move(kept.back()));
+  hosting.cells[shard.value].ready += static_cast<std::uint32_t>(kept.size());
+  for (; !kept.empty(); kept.pop_back()) {
+    halted_.push_front({hosting.type->index, shard, std::move(kept.back())});
     limit_wait(halted_.front());
+  }
+  for (const core::Parked& parked : refused) {
+    context_.dispatch->refuse(parked.asker, parked.slot, Errc::overloaded,
+                              "too many messages wait on this node");
   }
 }
 

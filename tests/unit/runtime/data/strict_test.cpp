@@ -237,6 +237,19 @@ TEST_F(StrictPoolTest, WhatWaitsForTheRightIsBounded) {
   EXPECT_EQ(outcomes.front().times, 0);
 }
 
+TEST_F(StrictPoolTest, MailboxesThatLoseTheRightShareTheBound) {
+  right_for(1s);
+  std::array<Outcome, 6> outcomes;
+  for (Outcome& outcome : outcomes) note("x", outcome, 60s);
+  executor_.begin();
+  later(1s);
+  pass(node_, [&] { executor_.run(); });
+  EXPECT_EQ(node_.plane->status().counters.at("strict_waiting"), 3U);
+  EXPECT_EQ(outcomes.at(3).times, 0);
+  EXPECT_EQ(outcomes.at(4).error, Errc::overloaded);
+  EXPECT_EQ(outcomes.at(5).error, Errc::overloaded);
+}
+
 TEST_F(StrictPoolTest, WhatWaitedBehindAHandlerKeepsItsOrderWithoutARight) {
   right_for(1s);
   std::array<Outcome, 5> outcomes;
