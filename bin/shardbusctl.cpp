@@ -47,9 +47,10 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string>& 
   return near.empty() ? "" : "; did you mean " + near + "?";
 }
 
-// A hint about the first word that neither the program nor its command knows, if it is near one
-// that they do. The parser says only that something was not expected, or is missing.
-std::string hint_for(const CLI::App& program, const std::vector<std::string>& words) {
+// What is wrong with the first word that neither the program nor its command knows, and whether it
+// is near one that they do; empty: all are known. The parser may say that something else is
+// missing.
+std::string unknown_word(const CLI::App& program, const std::vector<std::string>& words) {
   const CLI::App* command = &program;
   std::map<std::string, bool> takes_value;  // of each flag that may stand here
   std::vector<std::string> flags;
@@ -66,7 +67,7 @@ std::string hint_for(const CLI::App& program, const std::vector<std::string>& wo
     if (words[i].starts_with("--")) {
       const std::string name = words[i].substr(0, words[i].find('='));
       const auto known = takes_value.find(name);
-      if (known == takes_value.end()) return did_you_mean(name, flags);
+      if (known == takes_value.end()) return name + " is no flag here" + did_you_mean(name, flags);
       if (known->second && name == words[i]) ++i;
       continue;
     }
@@ -74,7 +75,7 @@ std::string hint_for(const CLI::App& program, const std::vector<std::string>& wo
     for (const CLI::App* one : command->get_subcommands({})) commands.push_back(one->get_name());
     if (commands.empty()) continue;  // an argument of the command
     if (std::ranges::find(commands, words[i]) == commands.end())
-      return "; '" + words[i] + "' is none" + did_you_mean(words[i], commands);
+      return "a command is required; '" + words[i] + "' is none" + did_you_mean(words[i], commands);
     command = command->get_subcommand(words[i]);
     add_flags(*command);
   }
@@ -95,9 +96,9 @@ int run(int count, char** arguments) {
     return static_cast<int>(Exit::ok);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    const std::string hint = hint_for(app, {arguments + 1, arguments + count});
-    print_failure({Exit::usage, error.what() + hint + "; see shardbusctl --help", {}},
-                  globals.json);
+    std::string wrong = unknown_word(app, {arguments + 1, arguments + count});
+    if (wrong.empty()) wrong = error.what();
+    print_failure({Exit::usage, wrong + "; see shardbusctl --help", {}}, globals.json);
     return static_cast<int>(Exit::usage);
   } catch (const Failure& failure) {
     print_failure(failure, globals.json);

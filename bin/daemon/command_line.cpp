@@ -19,11 +19,32 @@ CLI::Option* add_raw(CLI::App& app, const std::string& name, const std::string& 
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+// Stands for an empty text that was given, as CLI11 writes one for a value that is left out.
+constexpr const char* kGivenEmpty = "\x01";
+
+// CLI11 takes them from the end.
+std::vector<std::string> reversed(std::vector<std::string> arguments) {
+  for (std::string& word : arguments) {
+    const bool empty_value = word.starts_with("--") && word.find('=') == word.size() - 1;
+    if (word.empty() || empty_value) word += kGivenEmpty;
+  }
+  std::reverse(arguments.begin(), arguments.end());
+  return arguments;
+}
+
 std::vector<std::string> words_of(const CLI::Option& flag) {
   std::vector<std::string> words = flag.results();
-  // CLI11 writes "{}" for an argument that is left out.
-  std::replace(words.begin(), words.end(), std::string("{}"), std::string());
+  std::replace(words.begin(), words.end(), std::string(kGivenEmpty), std::string());
   return words;
+}
+
+// A flag at the end of a line, or before another one, is more likely a slip than an empty text.
+std::string missing_value(const Option& option, const CLI::Option& flag) {
+  const std::vector<std::string>& words = flag.results();
+  if (std::find(words.begin(), words.end(), "") == words.end()) return "";
+  DaemonOptions scratch;
+  const bool may_be_empty = assign(option, {""}, scratch).empty();
+  return "needs a value" + (may_be_empty ? "; " + flag_name(option) + "= for the empty one" : "");
 }
 
 std::string footer() {
@@ -80,7 +101,8 @@ std::string unknown_flag(const std::string& name) {
 
 void report_extras(const CLI::App& app, Source& source) {
   bool after_flag = false;
-  for (const std::string& word : app.remaining()) {
+  for (std::string word : app.remaining()) {
+    if (word == kGivenEmpty) word.clear();
     const bool is_flag = word.size() > 1 && word[0] == '-';
     const std::string name = word.substr(0, word.find('='));
     if (is_flag) source.push_back({"flag " + name, 0, {}, unknown_flag(name)});
@@ -122,15 +144,16 @@ Source read_flags(const std::vector<std::string>& arguments, Request& request) {
   app.footer(footer());
   const Flags flags = declare(app);
   try {
-    // CLI11 takes them from the end.
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    app.parse(reversed(arguments));
   } catch (const CLI::ParseError& error) {
     source.push_back({"flags", 0, {}, error.what()});
     return source;
   }
   for (std::size_t i = 0; i < flags.options.size(); ++i) {
     if (flags.options[i]->count() == 0) continue;
-    source.push_back({"flag " + flag_name(option_table()[i]), i, words_of(*flags.options[i]), ""});
+    const Option& option = option_table()[i];
+    source.push_back({"flag " + flag_name(option), i, words_of(*flags.options[i]),
+                      missing_value(option, *flags.options[i])});
   }
   report_extras(app, source);
   read_request(flags, request, source);

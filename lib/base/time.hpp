@@ -7,8 +7,18 @@
 namespace shardbus {
 
 using Duration = std::chrono::nanoseconds;
-// Monotonic time since an arbitrary origin of this process (or of the simulation).
-using Time = std::chrono::time_point<std::chrono::steady_clock, Duration>;
+// It never goes back, and goes on while the machine is suspended: a node that was away for that
+// long has to know. It is nobody's clock to read: `transport::now` reads it, and what waits is
+// handed the time that is left, as waits do not count a suspension.
+struct NodeClock {
+  using duration = Duration;
+  using rep = duration::rep;
+  using period = duration::period;
+  using time_point = std::chrono::time_point<NodeClock, duration>;
+  static constexpr bool is_steady = true;
+};
+// Since an arbitrary origin of this machine (or of the simulation).
+using Time = NodeClock::time_point;
 
 inline constexpr Time kNever = Time::max();
 

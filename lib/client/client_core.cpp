@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "transport/endpoint.hpp"
-#include "transport/threads.hpp"
 #include "transport/validate.hpp"
 #include "wire/limits.hpp"
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <condition_variable>
 
+#include "transport/now.hpp"
 #include "transport/threads.hpp"
 
 namespace shardbus::transport {

@@ -2,19 +2,12 @@
 #pragma once
 
 #include <pthread.h>
-#include <chrono>
 #include <csignal>
 #include <string>
 #include <thread>
 #include <utility>
 
-#include "base/time.hpp"
-
 namespace shardbus::transport {
-
-inline Time now() {
-  return std::chrono::steady_clock::now();
-}
 
 template <class F>
 std::thread start_thread(const char* name, F run) {

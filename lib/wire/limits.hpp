@@ -35,6 +35,9 @@ inline constexpr std::uint32_t kActorBytesMax = 64;
 inline constexpr std::uint32_t kShardCountMax = 65536;
 inline constexpr std::uint32_t kImplicitAsksMax = 64;  // in flight without HELLO
 inline constexpr std::uint32_t kSilentPingsMax = 4;    // silent ping intervals that end a session
+// What a worker gives back of one shard, in all of its parts.
+inline constexpr std::uint32_t kReleaseEntitiesMax = 1U << 18;
+inline constexpr std::uint32_t kReleaseBytesMax = 256U << 20;
 inline constexpr std::uint32_t kTimeLeftMsMax = 86'400'000;  // one day
 
 }  // namespace shardbus::wire

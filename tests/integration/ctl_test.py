@@ -152,10 +152,17 @@ def test_a_word_that_is_no_command_is_named(node):
 @pytest.mark.parametrize("arguments, near", [
     (["ak", "counter", "x", "get"], "ask"), (["--tiemout", "1s", "status"], "--timeout"),
     (["--timeout", "1s", "statsu"], "status"), (["ask", "counter", "x", "get", "--jsn"], "--json"),
-    (["bench", "throughptu"], "throughput"), (["wait", "--member", "2"], "--members")])
+    (["bench", "throughptu"], "throughput"), (["wait", "--member", "2"], "--members"),
+    (["--jsno", "ask"], "--json")])
 def test_what_is_mistyped_gets_a_suggestion(arguments, near, node):
     done = ctl(*arguments, node=node)
     assert done.returncode == 2 and f"did you mean {near}?" in done.stderr, done.stderr
+
+
+def test_an_unknown_flag_is_named_and_not_what_else_is_missing(node):
+    done = ctl("--frob", "ask", node=node)
+    assert done.returncode == 2 and "--frob" in done.stderr, done.stderr
+    assert "TYPE" not in done.stderr
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:7400", "tcp://127.0.0.1", "http://a:1"])

@@ -75,7 +75,7 @@ class Notes final : public runtime::DataListener {
 };
 
 // Of whatever runs on the node; says `stopped` once the plane is gone.
-class SimMessenger final : public Messenger {
+class SimMessenger final : public runtime::NodeMessenger {
  public:
   Status tell(const Outgoing& message) override {
     return Status(plane == nullptr ? Errc::stopped : plane->tell(message));
@@ -90,6 +90,11 @@ class SimMessenger final : public Messenger {
   Status answer(const ReplyAddress& to, const ReplyView& reply) override {
     if (plane == nullptr) return Status(Errc::stopped);
     plane->answer(to, reply);
+    return {};
+  }
+  Status answer_by_right(const ReplyAddress& to, const ReplyView& reply) override {
+    if (plane == nullptr) return Status(Errc::stopped);
+    plane->answer_by_right(to, reply);
     return {};
   }
   // Whoever calls now: the incarnation whose plane it is; 0: none any more.

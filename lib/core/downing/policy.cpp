@@ -159,10 +159,14 @@ Judgement judge(const Rules& rules, const View& view, const Picture& picture) {
   return result;
 }
 
-bool survives_own_pause(const Rules& rules, const MemberSet& set, NodeKey self) {
+bool survives_own_pause(const Rules& rules, const MemberSet& set, const KeySet& leaving,
+                        NodeKey self) {
   const std::size_t members = set.members.size();
   if (members < 2) return true;
-  if (set.members.front().node.key != self) return false;
+  const auto oldest =
+      std::find_if(set.members.begin(), set.members.end(),
+                   [&](const Member& member) { return !contains(leaving, member.node.key); });
+  if ((oldest == set.members.end() ? set.members.front() : *oldest).node.key != self) return false;
   switch (rules.policy) {
     case DowningPolicy::keep_majority:
     case DowningPolicy::lease_majority:

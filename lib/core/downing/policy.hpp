@@ -62,6 +62,8 @@ struct Judgement {
 Judgement judge(const Rules& rules, const View& view, const Picture& picture);
 
 // Whether a node that stood still for long may go on: nobody else can have decided meanwhile.
-bool survives_own_pause(const Rules& rules, const MemberSet& set, NodeKey self);
+// `leaving`: as in View; the others do not take these for the oldest either.
+bool survives_own_pause(const Rules& rules, const MemberSet& set, const KeySet& leaving,
+                        NodeKey self);
 
 }  // namespace shardbus::downing

@@ -19,10 +19,7 @@ std::vector<Output> Election::step(Time now, const Input& input) {
                           max_term_ = std::max(max_term_, view_.set.stamp.term);
                         },
                         [&](const DigestSeen& digest) { digest_seen(now, digest, out); },
-                        [&](const DigestSent& sent) {
-                          sent_.emplace_back(sent.number, now);
-                          while (sent_.front().second + config_.lease < now) sent_.pop_front();
-                        },
+                        [&](const DigestSent& sent) { sent_.add(sent.number, now, config_.lease); },
                         [&](const GiveUp&) {
                           if (claiming()) resign(now, out);
                         },
@@ -58,14 +55,9 @@ void Election::note_support(const DigestSeen& digest, Peer& peer) {
     peer.supports_until = Time{};
     return;
   }
-  const auto sent = std::lower_bound(
-      sent_.begin(), sent_.end(), digest.vote.digest,
-      [](const auto& entry, std::uint64_t number) { return entry.first < number; });
-  if (sent == sent_.end() || sent->first != digest.vote.digest) {
-    rare_.hit_if(digest.vote.digest != 0, Mark::repeat_too_late);
-    return;
-  }
-  peer.supports_until = sent->second + config_.lease;
+  const auto sent = sent_.when(digest.vote.digest);
+  rare_.hit_if(!sent && digest.vote.digest != 0, Mark::repeat_too_late);
+  if (sent) peer.supports_until = *sent + config_.lease;
 }
 
 void Election::consider(Time now, const DigestSeen& digest, std::vector<Output>& out) {

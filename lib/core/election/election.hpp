@@ -4,16 +4,15 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/marks.hpp"
 #include "base/model/quorum.hpp"
 #include "base/random.hpp"
+#include "base/sent_digests.hpp"
 #include "base/time.hpp"
 
 namespace shardbus::election {
@@ -135,7 +134,7 @@ class Election {
   Term max_term_;
   Authority authority_ = Authority::none;
   Term authority_term_;
-  std::deque<std::pair<std::uint64_t, Time>> sent_;  // own digests, oldest first
+  SentDigests sent_;
   Time now_{};
   Time without_quorum_since_{};
   Time leaderless_since_{};

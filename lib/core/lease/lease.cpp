@@ -9,26 +9,20 @@
 namespace shardbus::lease {
 
 void Lease::step(Time now, const Input& input) {
-  std::visit(Overloaded{[&](const View& view) { set_ = view.set; },
-                        [&](const DigestSent& digest) {
-                          sent_.emplace_back(digest.number, now);
-                          while (sent_.front().second + config_.lease < now) sent_.pop_front();
-                        },
-                        [&](const DigestSeen& digest) {
-                          const auto sent =
-                              std::lower_bound(sent_.begin(), sent_.end(), digest.repeated,
-                                               [](const auto& entry, std::uint64_t number) {
-                                                 return entry.first < number;
-                                               });
-                          if (sent == sent_.end() || sent->first != digest.repeated) return;
-                          Time& at = repeated_[digest.from];
-                          at = std::max(at, sent->second);
-                        },
-                        [&](const Drop&) {
-                          sent_.clear();
-                          repeated_.clear();
-                        }},
-             input);
+  std::visit(
+      Overloaded{[&](const View& view) { set_ = view.set; },
+                 [&](const DigestSent& digest) { sent_.add(digest.number, now, config_.lease); },
+                 [&](const DigestSeen& digest) {
+                   const auto sent = sent_.when(digest.repeated);
+                   if (!sent) return;
+                   Time& at = repeated_[digest.from];
+                   at = std::max(at, *sent);
+                 },
+                 [&](const Drop&) {
+                   sent_.clear();
+                   repeated_.clear();
+                 }},
+      input);
   std::erase_if(repeated_, [this](const auto& entry) { return !takes_part(set_, entry.first); });
   measure(now);
 }

@@ -8,13 +8,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <string>
-#include <utility>
 #include <variant>
 
 #include "base/model/keys.hpp"
+#include "base/sent_digests.hpp"
 #include "base/time.hpp"
 
 namespace shardbus::lease {
@@ -57,8 +56,8 @@ class Lease {
 
   Config config_;
   MemberSet set_;
-  std::deque<std::pair<std::uint64_t, Time>> sent_;  // own digests, oldest first
-  std::map<NodeKey, Time> repeated_;                 // when what they repeat was sent
+  SentDigests sent_;
+  std::map<NodeKey, Time> repeated_;  // when what they repeat was sent
   Time until_{};
 };
 

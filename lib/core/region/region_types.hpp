@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "base/byte_lease.hpp"
 #include "base/ids.hpp"
 #include "base/model/allocation.hpp"
 #include "base/time.hpp"
@@ -22,6 +24,7 @@ struct Parked {
   NodeKey asker;             // reply port of an ask; kNoNode: a tell
   std::uint64_t slot = 0;
   Generation passed{};  // of whoever passed it on behind a fence of its own last
+  std::shared_ptr<const ByteLease> room{};  // of its copies, in what the node holds for moves
 };
 
 // A fence on its way: `origin` is the node through which the answer goes back.

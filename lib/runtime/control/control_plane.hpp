@@ -191,6 +191,7 @@ class ControlPlane {
   [[nodiscard]] coordinator::View coordinator_view() const;
   const Unheard& unheard();
   [[nodiscard]] KeySet leaving() const;
+  [[nodiscard]] KeySet all_leaving() const;  // also those whose state in the set says so
   [[nodiscard]] bool others_stay() const;
   [[nodiscard]] bool nobody_else() const;
   [[nodiscard]] bool deciding() const { return election_.authority() != Authority::none; }

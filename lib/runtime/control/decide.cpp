@@ -88,7 +88,8 @@ void ControlPlane::own_pause(Duration late) {
   lease_.step(now_, lease::Drop{});
   apply(election_.step(now_, election::GiveUp{}));
   if (!in_set()) return;
-  const bool stays = downing::survives_own_pause(config_.downing, membership_.set(), self_);
+  const bool stays =
+      downing::survives_own_pause(config_.downing, membership_.set(), all_leaving(), self_);
   if (!stays) down_self("paused for " + shardbus::to_text(late));
 }
 
@@ -333,14 +334,10 @@ void ControlPlane::feed_downing() {
   if (!takes_part(membership_.set(), self_)) return;
   if (!downing_due_ && now_ < downing_.next_deadline()) return;
   downing_due_ = false;
-  downing::View view{membership_.set(), unheard().unreachable, dead_, {}, leaving()};
+  downing::View view{membership_.set(), unheard().unreachable, dead_, {}, all_leaving()};
   for (const auto& [key, digest] : peers_) {
     if (detector_.reach(key) != failure::Reach::reachable) continue;
     if (takes_part(view.set, key)) view.unreachable_by[key] = digest.unreachable;
-  }
-  for (const Member& member : view.set.members) {
-    const bool stays = member.state == MemberState::up || member.state == MemberState::joining;
-    if (!stays) insert(view.leaving, member.node.key);
   }
   apply(downing_.step(now_, view));
   warn_of_members();
@@ -407,6 +404,15 @@ const ControlPlane::Unheard& ControlPlane::unheard() {
     if (silent || !peers_.contains(key)) insert(unheard_.told, key);
   }
   return unheard_;
+}
+
+KeySet ControlPlane::all_leaving() const {
+  KeySet result = leaving();
+  for (const Member& member : membership_.set().members) {
+    const bool stays = member.state == MemberState::up || member.state == MemberState::joining;
+    if (!stays) insert(result, member.node.key);
+  }
+  return result;
 }
 
 KeySet ControlPlane::leaving() const {

@@ -14,6 +14,7 @@
 #include "base/time.hpp"
 #include "runtime/data/ports.hpp"
 #include "runtime/data/strict_right.hpp"
+#include "wire/limits.hpp"
 
 namespace shardbus::runtime {
 
@@ -38,6 +39,9 @@ struct DataConfig {
   Duration ping_interval = std::chrono::seconds(2);
   // How long a worker that hears nothing of this node may begin handlers; 0: until it gives up.
   Duration worker_lease{};
+  // States that are kept of one shard while a worker gives it back.
+  std::uint32_t release_entities = wire::kReleaseEntitiesMax;
+  std::uint64_t release_bytes = wire::kReleaseBytesMax;
   // How long a message for a type that nobody hosts yet is kept before `no_such_type`.
   Duration unknown_type_wait = std::chrono::seconds(2);
   // How long a message waits at its sender for an owner; an ask at most until its own deadline.
@@ -68,14 +72,17 @@ enum class Count : std::uint8_t {
   shards_fenced,
   forced_stops,
   states_lost,
+  refused_releases,
   count_of_counts,
 };
 inline constexpr std::array<std::string_view, static_cast<std::size_t>(Count::count_of_counts)>
     kCountNames{
-        "delivered",    "forwarded",        "replies",       "errors_answered", "tells_dropped",
-        "late_answers", "malformed_frames", "bad_frames",    "unknown_kinds",   "no_session",
-        "rejected",     "over_credit",      "kicked",        "stale_messages",  "refused_sessions",
-        "link_resets",  "handler_failures", "shards_fenced", "forced_stops",    "states_lost",
+        "delivered",        "forwarded",      "replies",          "errors_answered",
+        "tells_dropped",    "late_answers",   "malformed_frames", "bad_frames",
+        "unknown_kinds",    "no_session",     "rejected",         "over_credit",
+        "kicked",           "stale_messages", "refused_sessions", "link_resets",
+        "handler_failures", "shards_fenced",  "forced_stops",     "states_lost",
+        "refused_releases",
     };
 
 struct DataContext {

@@ -11,11 +11,13 @@ constexpr Duration kHeldLook = std::chrono::milliseconds(1);
 // Messages and callbacks that a pass may add to itself: entities and callbacks of this process that
 // answer each other without end leave room for the network and for timers.
 constexpr std::size_t kPassBudget = 4096;
+// Answers of strict types that a pass gathers; above, they go into their batches as they come.
+constexpr std::size_t kByRightBytesMax = std::size_t{1} << 20;
 
 }  // namespace
 
 DataPlane::DataPlane(DataConfig config, WirePort& wire, DataListener& listener,
-                     std::weak_ptr<Messenger> messenger, Executor* executor)
+                     std::weak_ptr<NodeMessenger> messenger, Executor* executor)
     : context_(std::move(config)),
       links_(context_),
       front_(context_),
@@ -41,6 +43,12 @@ void DataPlane::end() {
     dispatch_.tick();
     links_.tick();
     front_.tick();
+    run(budget);
+  }
+  // As late as can be; what their callbacks do then may take its time.
+  while (release_answers()) {
+    links_.flush();
+    front_.flush();
     run(budget);
   }
   more_ = dispatch_.has_deferred() || hosts_.has_ready();
@@ -100,7 +108,25 @@ void DataPlane::answer(const ReplyAddress& to, const ReplyView& reply) {
   dispatch_.answer(NodeKey{to.node}, to.slot, reply);
 }
 
+void DataPlane::answer_by_right(const ReplyAddress& to, const ReplyView& reply) {
+  by_right_.push_back({to, reply.error, std::string(reply.text), std::string(reply.payload)});
+  by_right_bytes_ += reply.text.size() + reply.payload.size();
+  if (by_right_bytes_ > kByRightBytesMax) (void)release_answers();
+}
+
+bool DataPlane::release_answers() {
+  const std::vector<Answer> answers = std::exchange(by_right_, {});
+  by_right_bytes_ = 0;
+  const bool holds = context_.strict_right->holds();
+  for (const Answer& one : answers) {
+    const ReplyView late{Errc::unknown_outcome, "the right to run the entity ended", {}};
+    answer(one.to, holds ? ReplyView{one.error, one.text, one.payload} : late);
+  }
+  return !answers.empty();
+}
+
 void DataPlane::abandon(Errc code, std::string_view text) {
+  (void)release_answers();
   abandoned_ = true;
   dispatch_.abandon(code, text);
 }
@@ -154,6 +180,8 @@ DataStatus DataPlane::status() {
   status.counters["strict_waiting_limit"] = config.buffered_messages;
   status.counters["worker_waiting_bytes"] = hosts_.waiting_bytes();
   status.counters["worker_waiting_bytes_limit"] = config.buffered_bytes;
+  status.counters["parked_bytes"] = dispatch_.parked_bytes();
+  status.counters["parked_bytes_limit"] = config.buffered_bytes;
   status.counters["held_bytes"] = dispatch_.held_bytes();
   status.counters["held_bytes_limit"] = config.buffered_bytes;
   status.counters["pending_asks"] = dispatch_.pending();

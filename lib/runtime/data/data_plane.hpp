@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/data/context.hpp"
 #include "runtime/data/dispatch.hpp"
@@ -33,7 +34,7 @@ struct DataStatus {
 class DataPlane {
  public:
   DataPlane(DataConfig config, WirePort& wire, DataListener& listener,
-            std::weak_ptr<Messenger> messenger, Executor* executor);
+            std::weak_ptr<NodeMessenger> messenger, Executor* executor);
 
   void begin(Time now) {
     context_.now = now;
@@ -52,6 +53,8 @@ class DataPlane {
   Errc tell(const Outgoing& message);
   void ask(const Outgoing& message, milliseconds timeout, ReplyCallback done);
   void answer(const ReplyAddress& to, const ReplyView& reply);
+  // Of an entity of a strict type: see NodeMessenger.
+  void answer_by_right(const ReplyAddress& to, const ReplyView& reply);
   Errc host(EntityType type) { return hosts_.host(std::move(type)); }
   // Why `host` says config_mismatch.
   [[nodiscard]] std::string differs(const HostedType& type) const {
@@ -96,7 +99,14 @@ class DataPlane {
   [[nodiscard]] Marks marks() const;  // of all its regions and routes, too
 
  private:
+  struct Answer {
+    ReplyAddress to;
+    Errc error = Errc::ok;
+    std::string text;
+    std::string payload;
+  };
   void run(std::size_t& budget);
+  bool release_answers();
   void refuse_late(ReplyCallback& done);
 
   DataContext context_;
@@ -109,6 +119,8 @@ class DataPlane {
   bool more_ = false;  // the budget of the pass ended before the work
   Time born_{};
   bool abandoned_ = false;
+  std::vector<Answer> by_right_;  // of this pass
+  std::size_t by_right_bytes_ = 0;
 };
 
 }  // namespace shardbus::runtime

@@ -192,6 +192,11 @@ void Dispatch::arrive(Type& type, ShardId id, std::uint64_t sender, const wire::
       }
       core::Parked parked{sender, message.generation, {}, deadline, port.node, port.slot};
       wire::encode(parked.envelope, message);
+      const std::size_t bytes = parked.envelope.size();
+      if (parked_bytes_ + bytes > context_.config.buffered_bytes) {
+        return refuse(port.node, port.slot, Errc::overloaded, "moving shards have too many bytes");
+      }
+      parked.room = std::make_shared<const ByteLease>(parked_bytes_, bytes);
       core::Region::Outputs outputs;
       shard.region.park(std::move(parked), outputs);
       return carry_out(type, id, outputs);
@@ -333,6 +338,20 @@ void Dispatch::refuse(NodeKey asker, std::uint64_t slot, Errc code, std::string_
   context_.listener->log(
       LogLevel::warn, "delivery.tell_dropped",
       "reason=" + std::string(error_info(code).name) + " text=" + std::string(text));
+}
+
+void Dispatch::note_lost_tells(std::string_view frame) {
+  std::size_t tells = 0;
+  wire::Envelope envelope;
+  while (!frame.empty() && wire::next_envelope(frame, envelope) == Errc::ok) {
+    if (envelope.kind != wire::Kind::tell) continue;
+    ++tells;
+    context_.count(Count::tells_dropped);
+  }
+  if (tells == 0) return;
+  context_.listener->log(LogLevel::warn, "delivery.tell_dropped",
+                         "reason=unknown_outcome number=" + std::to_string(tells) +
+                             " text=the connection ended before they were sent");
 }
 
 std::uint64_t Dispatch::open_relay(AskOrigin origin, NodeKey target, Time deadline) {
@@ -546,50 +565,6 @@ Time Dispatch::next_deadline() {
   if (held_total_ > 0 || early_replies_.size() > 0)
     next = std::min(next, std::max(next_sweep_, context_.now));
   return next;
-}
-
-std::size_t Dispatch::owned() const {
-  std::size_t total = 0;
-  for (const Type& type : types_) {
-    for (const Shard& shard : type.shards) total += shard.region.owns() ? 1 : 0;
-  }
-  return total;
-}
-
-void Dispatch::add_counters(std::map<std::string, std::uint64_t>& counters) const {
-  core::RegionCounters total;
-  std::uint64_t parked = 0;
-  for (const Type& type : types_) {
-    for (const Shard& shard : type.shards) {
-      const core::RegionCounters& one = shard.region.counters();
-      total.stale_commands += one.stale_commands;
-      total.stream_repeats += one.stream_repeats;
-      total.stream_gaps += one.stream_gaps;
-      parked += shard.region.parked();
-    }
-  }
-  counters["stale_commands"] = total.stale_commands;
-  counters["stream_repeats"] = total.stream_repeats;
-  counters["stream_gaps"] = total.stream_gaps;
-  counters["parked_in_moves"] = parked;
-}
-
-std::string Dispatch::unsettled() const {
-  for (const Type& type : types_) {
-    for (std::uint32_t i = 0; i < type.shard_count; ++i) {
-      const Shard& shard = type.shards[i];
-      const RegionState state = shard.region.state();
-      const bool moving = shard.region.stopping() || state == RegionState::sending ||
-                          state == RegionState::incoming;
-      if (!moving && shard.route.may_send()) continue;
-      if (!moving && ends_in(type, shard) == Errc::no_such_type) continue;  // the table says enough
-      return "shard " + std::to_string(i) + " of " + type.name +
-             (moving ? " is moving: " : " has no open route from here: ") +
-             shard.region.state_text() + " via=" + std::to_string(shard.route.via().value) +
-             " fence=" + std::to_string(shard.route.fence_id());
-    }
-  }
-  return {};
 }
 
 }  // namespace shardbus::runtime

@@ -118,6 +118,8 @@ class Dispatch {
                   std::vector<core::Parked> unstarted);
   // Answers a message's asker with an error, or counts the tell.
   void refuse(NodeKey asker, std::uint64_t slot, Errc code, std::string_view text);
+  // Counts the tells of a frame that a connection takes along: nobody else hears of them.
+  void note_lost_tells(std::string_view frame);
   // Opens a slot whose answer is passed on; 0 if the limit is reached.
   std::uint64_t open_relay(AskOrigin origin, NodeKey target, Time deadline);
   void close_relay(std::uint64_t slot) { (void)asks_.close(slot); }
@@ -154,6 +156,7 @@ class Dispatch {
   [[nodiscard]] std::size_t pending() const { return asks_.size(); }
   [[nodiscard]] std::size_t held() const { return held_total_; }
   [[nodiscard]] std::size_t held_bytes() const { return held_bytes_; }
+  [[nodiscard]] std::size_t parked_bytes() const { return parked_bytes_; }
   [[nodiscard]] std::size_t early_replies() const { return early_replies_.size(); }
   [[nodiscard]] std::size_t owned() const;
   // Sums over all shards of what had no effect.
@@ -214,7 +217,8 @@ class Dispatch {
   }
 
   DataContext& context_;
-  std::deque<Type> types_;  // stable addresses
+  std::size_t parked_bytes_ = 0;  // of messages at shards that move; before what leases of it
+  std::deque<Type> types_;        // stable addresses
   std::uint32_t shards_ = 0;
   Type* last_type_ = nullptr;
   struct Decision {

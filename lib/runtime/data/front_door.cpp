@@ -304,6 +304,8 @@ void FrontDoor::close(FrontSession& session, bool kick) {
   const std::uint64_t sender = session.sender;
   const std::uint32_t connection = session.connection;
   const bool worker = session.role == wire::Role::worker;
+  for (const std::string& frame : session.unsent) context_.dispatch->note_lost_tells(frame);
+  context_.dispatch->note_lost_tells(session.batch);
   if (kick) context_.wire->kick_front(connection);
   last_ = nullptr;
   std::erase(dirty_, number);

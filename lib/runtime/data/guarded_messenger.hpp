@@ -12,6 +12,14 @@
 
 namespace shardbus::runtime {
 
+// The messenger of a node, as guards use it.
+class NodeMessenger : public Messenger {
+ public:
+  // As `answer`, but judged once more when it leaves: without the right it is unknown_outcome. The
+  // pass that takes it may be a later one, or stand still before it sends.
+  virtual Status answer_by_right(const ReplyAddress& to, const ReplyView& reply) = 0;
+};
+
 // Of one life of a shard on this node. A handler that outlives it, or the right of its node: what
 // it sends is refused, what it answers becomes unknown_outcome, as another owner may have begun.
 //
@@ -19,7 +27,7 @@ namespace shardbus::runtime {
 class GuardedMessenger final : public Messenger {
  public:
   // `right`: of strict types; else null.
-  GuardedMessenger(std::weak_ptr<Messenger> inner, std::shared_ptr<const StrictRight> right)
+  GuardedMessenger(std::weak_ptr<NodeMessenger> inner, std::shared_ptr<const StrictRight> right)
       : inner_(std::move(inner)), right_(std::move(right)) {}
   void end() { over_.store(true, std::memory_order_relaxed); }
 
@@ -41,10 +49,10 @@ class GuardedMessenger final : public Messenger {
     return inner->ask_and_wait(message, timeout);
   }
   Status answer(const ReplyAddress& to, const ReplyView& reply) override {
-    const std::shared_ptr<Messenger> inner = inner_.lock();
+    const std::shared_ptr<NodeMessenger> inner = inner_.lock();
     if (inner == nullptr) return Status(Errc::stopped);
-    if (holds()) return inner->answer(to, reply);
-    return inner->answer(to, {Errc::unknown_outcome, kOver, {}});
+    if (!holds()) return inner->answer(to, {Errc::unknown_outcome, kOver, {}});
+    return right_ == nullptr ? inner->answer(to, reply) : inner->answer_by_right(to, reply);
   }
 
  private:
@@ -54,7 +62,7 @@ class GuardedMessenger final : public Messenger {
 
   static constexpr const char* kOver = "the entity's shard, or the right to run it, has moved on";
   std::atomic<bool> over_{false};
-  std::weak_ptr<Messenger> inner_;
+  std::weak_ptr<NodeMessenger> inner_;
   std::shared_ptr<const StrictRight> right_;
 };
 

@@ -116,9 +116,8 @@ void Hosts::deliver(Type& type, ShardId shard, std::uint64_t sender, const wire:
     return deliver_to_worker(hosting, {shard, park(sender, message, deadline), context_.now});
   }
   Cells& cells = hosting.cells[shard.value];
-  const bool waits =
-      in_user_code_ || context_.held || (fresh && cells.ready != 0) || !may_start(hosting);
-  if (executor_ == nullptr && waits) {
+  const bool busy = executor_ == nullptr && (in_user_code_ || context_.held);
+  if (busy || (fresh && cells.ready != 0) || !may_start(hosting)) {
     const std::size_t halted = hosting.placement.strict ? halted_.size() : 0;
     if (ready_.size() + halted >= context_.config.buffered_messages) {
       return context_.dispatch->refuse(message.correlation.node, message.correlation.slot,
@@ -198,10 +197,7 @@ bool Hosts::take_back(Cell& cell) {
 
 // Hands the mailbox's head to the pool. The cell stays where it is until `done` has run.
 void Hosts::post(Hosting& hosting, ShardId shard, Cell& cell) {
-  if (!may_start(hosting)) {
-    stalled_.emplace(hosting.type->index, shard.value);
-    return;
-  }
+  if (!may_start(hosting)) return halt(hosting, shard, cell);
   cell.busy = true;
   ++hosting.cells[shard.value].busy;
   const auto job = std::make_shared<Job>();
@@ -255,14 +251,22 @@ bool Hosts::run_ready(std::size_t& budget) {
     ready_.pop_front();
     Hosting& hosting = hostings_[next.type];
     if (!may_start(hosting)) {
-      halted_.push_back(std::move(next));
+      limit_wait(halted_.emplace_back(std::move(next)));
       continue;
     }
-    --hosting.cells[next.shard.value].ready;
-    const wire::Message message = wire::own_envelope(next.message.envelope).message;
-    run(hosting, cell_of(hosting, next.shard, message.id), next.message.sender, message);
+    begin(hosting, std::move(next));
   }
   return true;
+}
+
+void Hosts::begin(Hosting& hosting, Ready next) {
+  Cells& cells = hosting.cells[next.shard.value];
+  --cells.ready;
+  const wire::Message message = wire::own_envelope(next.message.envelope).message;
+  Cell& cell = cell_of(hosting, next.shard, message.id);
+  if (executor_ == nullptr) return run(hosting, cell, next.message.sender, message);
+  cell.mailbox.push_back(std::move(next.message));  // taken already, so whatever its limit
+  if (!cell.busy && !cells.stopping) post(hosting, next.shard, cell);
 }
 
 // --- stop, drop, restore ---
@@ -405,7 +409,6 @@ void Hosts::retire() {
   for (std::deque<Ready>* queue : {&halted_, &ready_}) {
     for (Ready& ready : std::exchange(*queue, {})) unstarted.push_back(std::move(ready.message));
   }
-  stalled_.clear();
   for (Hosting& hosting : hostings_) {
     for (Cells& cells : hosting.cells) {
       for (auto it = cells.map.begin(); it != cells.map.end(); ++it) {

@@ -46,7 +46,7 @@ HostedType hosted_type(const EntityType& definition);
 
 class Hosts {
  public:
-  Hosts(DataContext& context, std::weak_ptr<Messenger> messenger, Executor* executor)
+  Hosts(DataContext& context, std::weak_ptr<NodeMessenger> messenger, Executor* executor)
       : context_(context), messenger_(std::move(messenger)), executor_(executor) {}
   ~Hosts();
 
@@ -169,9 +169,10 @@ class Hosts {
     [[nodiscard]] bool over() const { return then == Then::nothing || then == Then::lose; }
     Time since{};
     Then then = Then::stream;
-    std::vector<core::SavedEntity> states;  // of the parts that came so far
-    std::deque<Waiting> waiting;            // what the worker does not get any more
-    std::size_t unbegun = 0;                // the first of these: it had them, and gave them back
+    std::vector<core::SavedEntity> states{};  // of the parts that came so far
+    std::size_t state_bytes = 0;              // with their ids
+    std::deque<Waiting> waiting{};            // what the worker does not get any more
+    std::size_t unbegun = 0;                  // the first of these: it had them, and gave them back
   };
   struct Worker {
     std::string label;
@@ -179,6 +180,12 @@ class Hosts {
     std::vector<std::uint32_t> types;
     std::deque<std::pair<std::uint32_t, Waiting>> waiting;  // type, message: for credit
     std::map<std::pair<std::uint32_t, std::uint32_t>, Releasing> releasing;
+  };
+  struct Ready {
+    std::uint32_t type = 0;
+    ShardId shard;
+    core::Parked message;
+    Time until = kNever;  // while it is halted
   };
   // hosts_strict.cpp
   [[nodiscard]] bool may_start(const Hosting& hosting) const {
@@ -189,14 +196,12 @@ class Hosts {
   static bool take_back(Cell& cell);
   void job_done(Hosting& hosting, ShardId shard, Cell& cell, Job& job);
   void take_ready(const Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
+  void halt(Hosting& hosting, ShardId shard, Cell& cell);
+  void begin(Hosting& hosting, Ready next);
+  void limit_wait(Ready& ready);
   void resume();
   void expire_halted();
   [[nodiscard]] std::uint64_t state_bytes(const Cells& cells);
-  struct Ready {
-    std::uint32_t type = 0;
-    ShardId shard;
-    core::Parked message;
-  };
 
   Hosting& hosting_of(Type& type);
   Cell& cell_of(Hosting& hosting, ShardId shard, std::string_view id);
@@ -219,9 +224,12 @@ class Hosts {
   void set_aside(Worker& worker);
   void drop_at_worker(Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
   void lose_orphan_states(Hosting& hosting, ShardId shard);
-  void note_lost(const Hosting& hosting, ShardId shard, std::size_t states);
+  void note_lost(const ShardName& shard, std::size_t states, std::string_view why);
   void take_orphans(Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
   void released(Hosting& hosting, ShardId shard, std::uint64_t session, Releasing part);
+  bool take_states(Releasing& part, std::vector<wire::EntityState>& states);
+  void refuse_release(std::uint64_t session, const wire::Released& part, Errc code,
+                      const std::string& why);
   void take_unbegun(std::uint64_t session, const ShardName& shard, std::string_view raw,
                     Releasing& part);
   void say_goodbye_if_parted(std::uint64_t session);
@@ -234,7 +242,7 @@ class Hosts {
   }
 
   DataContext& context_;
-  std::weak_ptr<Messenger> messenger_;
+  std::weak_ptr<NodeMessenger> messenger_;
   Executor* executor_;
   std::atomic<bool> retired_{false};  // read on the executor's threads
   std::size_t waiting_bytes_ = 0;     // before what leases of it
@@ -242,8 +250,8 @@ class Hosts {
   std::map<std::uint64_t, Worker> workers_;
   std::vector<HostedType> known_types_;
   std::deque<Ready> ready_;
-  std::deque<Ready> halted_;  // of strict types, ahead of what is ready
-  std::set<std::pair<std::uint32_t, std::uint32_t>> stalled_;   // shards with mailboxes that wait
+  std::deque<Ready> halted_;    // of strict types, ahead of what is ready
+  Time halted_until_ = kNever;  // none of them ends earlier
   std::set<std::pair<std::uint32_t, std::uint32_t>> stopping_;  // local shards: type, shard
   std::vector<std::unique_ptr<Cell>> abandoned_;  // a handler may still be running in it
   bool in_user_code_ = false;

@@ -1,5 +1,6 @@
 // Strict types: what waits while this node has no majority behind it.
 #include <algorithm>
+#include <utility>
 
 #include "runtime/data/hosts.hpp"
 
@@ -31,30 +32,54 @@ void Hosts::take_ready(const Hosting& hosting, ShardId shard,
     });
   }
   hostings_[hosting.type->index].cells[shard.value].ready = 0;
-  stalled_.erase({hosting.type->index, shard.value});
+}
+
+// What an entity of the pool has in its mailbox came before what is halted of it already. Many
+// mailboxes may hold more than one queue does: of each the newest find no room then.
+void Hosts::halt(Hosting& hosting, ShardId shard, Cell& cell) {
+  const std::size_t limit = context_.config.buffered_messages;
+  const std::size_t room = limit - std::min(limit, ready_.size() + halted_.size());
+  std::deque<core::Parked> kept = std::exchange(cell.mailbox, {});
+  std::deque<core::Parked> refused;
+  for (; kept.size() > room; kept.pop_back()) refused.push_front(std::move(kept.back()));
+  hosting.cells[shard.value].ready += static_cast<std::uint32_t>(kept.size());
+  for (; !kept.empty(); kept.pop_back()) {
+    halted_.push_front({hosting.type->index, shard, std::move(kept.back())});
+    limit_wait(halted_.front());
+  }
+  for (const core::Parked& parked : refused) {
+    context_.dispatch->refuse(parked.asker, parked.slot, Errc::overloaded,
+                              "too many messages wait on this node");
+  }
+}
+
+// Another node ends its ask by its own deadline, which says nothing: it hears why before that.
+void Hosts::limit_wait(Ready& ready) {
+  const core::Parked& message = ready.message;
+  const bool forwarded = message.asker != kNoNode && message.asker != context_.self();
+  ready.until = message.deadline;
+  if (forwarded && message.deadline != kNever) {
+    ready.until = context_.now + (message.deadline - context_.now) * 3 / 4;
+  }
+  halted_until_ = std::min(halted_until_, ready.until);
 }
 
 void Hosts::resume() {
-  const bool waits = !halted_.empty() || !stalled_.empty();
-  if (!waits || !context_.strict_right->holds()) return;
+  if (halted_.empty() || !context_.strict_right->holds()) return;
   ready_.insert(ready_.begin(), std::make_move_iterator(halted_.begin()),
                 std::make_move_iterator(halted_.end()));
   halted_.clear();
-  for (const auto& [index, number] : std::exchange(stalled_, {})) {
-    Hosting& hosting = hostings_[index];
-    Cells& cells = hosting.cells[number];
-    if (cells.stopping) continue;
-    for (auto it = cells.map.begin(); it != cells.map.end(); ++it) {
-      Cell& cell = *it->second;
-      if (!cell.busy && !cell.mailbox.empty()) post(hosting, ShardId{number}, cell);
-    }
-  }
+  halted_until_ = kNever;
 }
 
 void Hosts::expire_halted() {
   std::vector<core::Parked> late;
+  halted_until_ = kNever;
   std::erase_if(halted_, [&](Ready& ready) {
-    if (context_.now < ready.message.deadline) return false;
+    if (context_.now < ready.until) {
+      halted_until_ = std::min(halted_until_, ready.until);
+      return false;
+    }
     --hostings_[ready.type].cells[ready.shard.value].ready;
     late.push_back(std::move(ready.message));
     return true;

@@ -9,6 +9,7 @@ namespace shardbus::runtime {
 namespace {
 
 constexpr Duration kStopCheck = std::chrono::milliseconds(100);
+constexpr std::string_view kNoHost = "no host of the type took them in time";
 constexpr std::string_view kMovedOn = "the shard moved on while the worker had the message";
 
 // Pending asks name the node that has them; a worker's session gets a number no node can have.
@@ -259,8 +260,8 @@ void Hosts::stop_at_worker(Hosting& hosting, ShardId shard) {
 
 void Hosts::release_from_worker(Hosting& hosting, ShardId shard, std::uint64_t session,
                                 Releasing::Then then) {
-  workers_.at(session).releasing[{hosting.type->index, shard.value}] = {
-      context_.now, then, {}, {}, 0};
+  workers_.at(session).releasing[{hosting.type->index, shard.value}] = {.since = context_.now,
+                                                                        .then = then};
   std::string envelope;
   wire::encode(envelope, wire::Release{{hosting.type->name, shard}, hosting.type->shard_count});
   context_.front->send_raw(session, envelope);
@@ -292,7 +293,7 @@ void Hosts::drop_at_worker(Hosting& hosting, ShardId shard, std::vector<core::Pa
     Releasing& part = worker.releasing.at(place);
     if (part.then == Releasing::Then::stay) {
       part.then = Releasing::Then::lose;
-      note_lost(hosting, shard, part.states.size());
+      note_lost({hosting.type->name, shard}, part.states.size(), kNoHost);
     } else if (!part.over()) {
       part.then = Releasing::Then::nothing;
     }
@@ -308,38 +309,72 @@ void Hosts::drop_at_worker(Hosting& hosting, ShardId shard, std::vector<core::Pa
 void Hosts::lose_orphan_states(Hosting& hosting, ShardId shard) {
   const std::size_t lost = std::erase_if(hosting.orphan_states,
                                          [&](const auto& orphan) { return orphan.first == shard; });
-  note_lost(hosting, shard, lost);
+  note_lost({hosting.type->name, shard}, lost, kNoHost);
 }
 
-void Hosts::note_lost(const Hosting& hosting, ShardId shard, std::size_t states) {
+void Hosts::note_lost(const ShardName& shard, std::size_t states, std::string_view why) {
   for (std::size_t i = 0; i < states; ++i) context_.count(Count::states_lost);
   if (states == 0) return;
   context_.listener->log(LogLevel::warn, "worker.states_lost",
-                         "type=" + hosting.type->name + " shard=" + std::to_string(shard.value) +
-                             " entities=" + std::to_string(states) +
-                             " reason=no host of the type took them in time");
+                         "type=" + shard.type + " shard=" + std::to_string(shard.shard.value) +
+                             " entities=" + std::to_string(states) + " reason=" + std::string(why));
 }
 
 void Hosts::on_released(std::uint64_t session, wire::Released message) {
   Type* type = context_.dispatch->find_type(message.shard.type);
   const auto found = workers_.find(session);
-  if (type == nullptr || found == workers_.end()) return;
-  const auto place = found->second.releasing.find({type->index, message.shard.shard.value});
-  if (place == found->second.releasing.end()) return;
+  if (found == workers_.end()) return;
+  auto& releasing = found->second.releasing;
+  const auto place =
+      type == nullptr ? releasing.end() : releasing.find({type->index, message.shard.shard.value});
+  if (place == releasing.end()) {
+    refuse_release(session, message, Errc::stale_owner, "nobody waits for the shard any more");
+    if (type == nullptr) return;
+    Releasing over{.then = Releasing::Then::nothing};
+    for (const std::string& raw : message.unbegun) take_unbegun(session, message.shard, raw, over);
+    return;
+  }
   Releasing& part = place->second;
   if (part.then == Releasing::Then::lose) {
-    note_lost(hosting_of(*type), message.shard.shard, message.states.size());
-  } else if (!part.over()) {
-    for (wire::EntityState& entity : message.states) {
-      part.states.push_back({std::move(entity.id), std::move(entity.state)});
-    }
+    note_lost(message.shard, message.states.size(), kNoHost);
+  } else if (!part.over() && !take_states(part, message.states)) {
+    refuse_release(session, message, Errc::too_large, "the shard has more than a node takes back");
   }
   for (const std::string& raw : message.unbegun) take_unbegun(session, message.shard, raw, part);
   if (message.more) return;
   Releasing whole = std::move(part);
-  found->second.releasing.erase(place);
+  releasing.erase(place);
   released(hosting_of(*type), message.shard.shard, session, std::move(whole));
   say_goodbye_if_parted(session);
+}
+
+// All or none of them.
+bool Hosts::take_states(Releasing& part, std::vector<wire::EntityState>& states) {
+  std::size_t bytes = part.state_bytes;
+  for (const wire::EntityState& entity : states) bytes += entity.id.size() + entity.state.size();
+  if (part.states.size() + states.size() > context_.config.release_entities ||
+      bytes > context_.config.release_bytes) {
+    return false;
+  }
+  part.state_bytes = bytes;
+  for (wire::EntityState& entity : states) {
+    part.states.push_back({std::move(entity.id), std::move(entity.state)});
+  }
+  return true;
+}
+
+void Hosts::refuse_release(std::uint64_t session, const wire::Released& part, Errc code,
+                           const std::string& why) {
+  context_.count(Count::refused_releases);
+  note_lost(part.shard, part.states.size(), why);
+  context_.listener->log(LogLevel::warn, "worker.release_refused",
+                         "worker=" + workers_.at(session).label + " type=" + part.shard.type +
+                             " shard=" + std::to_string(part.shard.shard.value) +
+                             " entities=" + std::to_string(part.states.size()) +
+                             " messages=" + std::to_string(part.unbegun.size()) + " reason=" + why);
+  std::string envelope;
+  wire::encode(envelope, wire::Reply{{}, static_cast<std::uint16_t>(code), why, {}});
+  context_.front->send_raw(session, envelope);
 }
 
 // It is as if the message had never been sent to the worker. Its sender's number was not told
@@ -369,8 +404,14 @@ void Hosts::take_unbegun(std::uint64_t session, const ShardName& shard, std::str
     message.correlation = {{}, parked.asker, parked.slot};
   }
   wire::encode(parked.envelope, message);
+  const std::size_t bytes = parked.envelope.size();
+  if (part.waiting.size() >= context_.config.buffered_messages ||
+      waiting_bytes_ + bytes > context_.config.buffered_bytes) {
+    return context_.dispatch->refuse(parked.asker, parked.slot, Errc::overloaded,
+                                     "too much waits for the shard's next host");
+  }
   Waiting waiting{shard.shard, std::move(parked), context_.now};
-  waiting.lease = ByteLease(waiting_bytes_, waiting.message.envelope.size());
+  waiting.lease = ByteLease(waiting_bytes_, bytes);
   const auto place = part.waiting.begin() + static_cast<std::ptrdiff_t>(part.unbegun++);
   part.waiting.insert(place, std::move(waiting));
 }
@@ -438,7 +479,7 @@ void Hosts::force_releases() {
 
 void Hosts::tick() {
   if (!stopping_.empty()) abandon_overdue();
-  if (!halted_.empty()) expire_halted();
+  if (halted_until_ <= context_.now) expire_halted();
   force_releases();
   for (Hosting& hosting : hostings_) {
     while (!hosting.orphans.empty() &&
@@ -452,8 +493,8 @@ void Hosts::tick() {
 }
 
 Time Hosts::next_deadline() const {
-  const bool looks = !stopping_.empty() || !halted_.empty() || !stalled_.empty();
-  Time next = looks ? context_.now + kStopCheck : kNever;
+  Time next =
+      stopping_.empty() ? halted_until_ : std::min(halted_until_, context_.now + kStopCheck);
   for (const auto& [session, worker] : workers_) {
     for (const auto& [key, part] : worker.releasing) {
       next = std::min(next, part.since + context_.config.handoff_timeout);

@@ -47,6 +47,7 @@ std::vector<std::string> Links::close(NodeKey node) {
   const auto found = links_.find(node);
   if (found == links_.end()) return {};
   std::vector<std::string> unsent = take_unsent(node);
+  note_lost_tells(found->second);
   context_.wire->close_link(node);
   last_ = nullptr;
   std::erase(dirty_, node);
@@ -249,12 +250,18 @@ void Links::break_session(Link& link) {
   link.state = State::down;
   link.session = 0;
   link.next_hello = kNever;
+  note_lost_tells(link);
   link.batch.clear();
   link.batch_count = 0;
   link.blocked.clear();
   if (!was_ready) return;
   context_.count(Count::link_resets);
   context_.dispatch->on_link_broken(link.node.key);
+}
+
+void Links::note_lost_tells(const Link& link) {
+  for (const std::string& frame : link.blocked) context_.dispatch->note_lost_tells(frame);
+  context_.dispatch->note_lost_tells(link.batch);
 }
 
 void Links::on_connected(NodeKey node) {

@@ -169,6 +169,7 @@ class Links {
   void pump(Link& link);
   void greet(Link& link);
   void break_session(Link& link);
+  void note_lost_tells(const Link& link);
   void on_envelope(Link& link, const wire::Envelope& envelope);
   void on_welcome(Link& link, const wire::Welcome& welcome);
 

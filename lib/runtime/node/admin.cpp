@@ -8,7 +8,6 @@
 #include "runtime/node/admin_writer.hpp"
 #include "shardbus/codec.hpp"
 #include "shardbus/version.hpp"
-#include "transport/threads.hpp"
 
 namespace shardbus::runtime {
 namespace {

@@ -7,6 +7,7 @@
 #include "base/hash.hpp"
 #include "runtime/node/admin.hpp"
 #include "runtime/node/admin_orders.hpp"
+#include "transport/now.hpp"
 #include "transport/threads.hpp"
 #include "wire/codec.hpp"
 #include "wire/limits.hpp"
@@ -436,7 +437,7 @@ void ControlLoop::note_left() {
 
 bool ControlLoop::wait_left(Time until) {
   std::unique_lock lock(mutex_);
-  return left_signal_.wait_until(lock, until, [this] { return left_; });
+  return left_signal_.wait_for(lock, until - transport::now(), [this] { return left_; });
 }
 
 void ControlLoop::carry_out(const control::DownSelf& output) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "transport/threads.hpp"
+#include "transport/now.hpp"
 #include "wire/codec.hpp"
 #include "wire/limits.hpp"
 

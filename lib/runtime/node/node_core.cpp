@@ -9,7 +9,7 @@
 #include "base/hash.hpp"
 #include "shardbus/version.hpp"
 #include "transport/endpoint.hpp"
-#include "transport/threads.hpp"
+#include "transport/now.hpp"
 #include "transport/validate.hpp"
 
 namespace shardbus::runtime {
@@ -253,14 +253,22 @@ Result<std::string> NodeCore::ask_and_wait(const Outgoing& message, milliseconds
 }
 
 Status NodeCore::answer(const ReplyAddress& to, const ReplyView& reply) {
+  return answer_with(&DataPlane::answer, to, reply);
+}
+
+Status NodeCore::answer_by_right(const ReplyAddress& to, const ReplyView& reply) {
+  return answer_with(&DataPlane::answer_by_right, to, reply);
+}
+
+Status NodeCore::answer_with(Answering how, const ReplyAddress& to, const ReplyView& reply) {
   if (stopped_.load()) return Status(Errc::stopped);
   if (const auto pass = link_->try_pass()) {
-    link_->plane().answer(to, reply);
+    (link_->plane().*how)(to, reply);
     return {};
   }
-  link_->run([to, error = reply.error, text = std::string(reply.text),
+  link_->run([how, to, error = reply.error, text = std::string(reply.text),
               payload = std::string(reply.payload)](DataPlane& plane) {
-    plane.answer(to, {error, text, payload});
+    (plane.*how)(to, {error, text, payload});
   });
   return {};
 }

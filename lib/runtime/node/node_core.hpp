@@ -20,7 +20,7 @@
 namespace shardbus::runtime {
 
 // Also the Messenger of everything that runs on the node. Make it with `start`.
-class NodeCore final : public Messenger, public std::enable_shared_from_this<NodeCore> {
+class NodeCore final : public NodeMessenger, public std::enable_shared_from_this<NodeCore> {
  public:
   // Errors: as Node::start.
   static Result<std::shared_ptr<NodeCore>> start(NodeOptions options);
@@ -32,6 +32,7 @@ class NodeCore final : public Messenger, public std::enable_shared_from_this<Nod
   void ask(const Outgoing& message, milliseconds timeout, ReplyCallback done) override;
   Result<std::string> ask_and_wait(const Outgoing& message, milliseconds timeout) override;
   Status answer(const ReplyAddress& to, const ReplyView& reply) override;
+  Status answer_by_right(const ReplyAddress& to, const ReplyView& reply) override;
 
   Status wait_ready(milliseconds timeout, std::uint32_t members) const;
   [[nodiscard]] const NodeInfo& info() const { return info_; }
@@ -45,6 +46,8 @@ class NodeCore final : public Messenger, public std::enable_shared_from_this<Nod
   }
 
  private:
+  using Answering = void (DataPlane::*)(const ReplyAddress& to, const ReplyView& reply);
+  Status answer_with(Answering how, const ReplyAddress& to, const ReplyView& reply);
   void halt();
   Status open();
   Status bind(std::string& front, std::string& peer, std::string& gossip,

@@ -243,7 +243,13 @@ TEST_F(DaemonConfigTest, UnknownFlagsAreRefused) {
 
 TEST_F(DaemonConfigTest, FlagsWithoutValueOrGivenTwiceAreRefused) {
   EXPECT_THAT(load_config({"--workers", "--sessions", "5"}, {}).problems,
-              ElementsAre(StartsWith("flag --workers: workers: \"\" is not a whole number")));
+              ElementsAre("flag --workers: needs a value"));
+  for (const std::string text : {"--zone", "--seeds", "--name", "--peer-listen"})
+    EXPECT_THAT(load_config({text}, {}).problems,
+                ElementsAre("flag " + text + ": needs a value; " + text + "= for the empty one"));
+  for (const std::string text : {"--zone=", "--name="})
+    EXPECT_THAT(load_config({text}, {}).problems, IsEmpty()) << text;
+  EXPECT_THAT(load_config({"--zone", ""}, {}).problems, IsEmpty());
   EXPECT_THAT(load_config({"--workers", "1", "--workers", "2"}, {}).problems,
               ElementsAre("flag --workers: workers: is given 2 times"));
   EXPECT_THAT(load_config({"--config"}, {}).problems, ElementsAre(HasSubstr("takes one file")));

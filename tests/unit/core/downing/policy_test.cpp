@@ -304,6 +304,34 @@ TEST(Indirect, SurvivorsAreOfOnePieceAndAllHearEachOther) {
   }
 }
 
+// While it stood still the others judged as if it were on another side, alone.
+TEST(OwnPause, WhoeverGoesOnAfterItWasNotDecidedWithout) {
+  for (unsigned size = 2; size <= 5; ++size) {
+    for (const Rules& rules : all_rules(size)) {
+      for (Mask leaving = 0; leaving <= all_of(size); ++leaving) {
+        for (unsigned self = 0; self < size; ++self) {
+          const unsigned other = (self + 1) % size;
+          View view = view_of(other, all_of(size), split_in_two(size, 1U << self));
+          view.leaving = keys_of_mask(leaving);
+          const Verdict others = judged(rules, view, key_of(other)).verdict;
+          const bool stays = survives_own_pause(rules, view.set, view.leaving, key_of(self));
+          ASSERT_FALSE(stays && (others == Verdict::wins || others == Verdict::goes_on))
+              << to_text(rules) << ": " << self << " of " << size << ", leaving " << leaving;
+        }
+      }
+    }
+  }
+}
+
+TEST(OwnPause, OfKeepOldestTheOldestThatStaysGoesOn) {
+  const Rules rules{DowningPolicy::keep_oldest, 0, false};
+  const MemberSet set = set_of(0b111);
+  EXPECT_TRUE(survives_own_pause(rules, set, {}, key_of(0)));
+  EXPECT_FALSE(survives_own_pause(rules, set, {key_of(0)}, key_of(0)));
+  EXPECT_TRUE(survives_own_pause(rules, set, {key_of(0)}, key_of(1)));
+  EXPECT_TRUE(survives_own_pause(rules, set, keys_of_mask(0b111), key_of(0))) << "all leave";
+}
+
 TEST(Indirect, OneBadLinkCostsOneNodeTheYounger) {
   for (unsigned size = 3; size <= 7; ++size) {
     for (unsigned a = 0; a < size; ++a) {

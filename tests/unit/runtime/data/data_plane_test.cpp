@@ -4,6 +4,16 @@
 namespace shardbus::runtime {
 namespace {
 
+// Throws what is no std::exception wherever it can.
+class Thrower final : public Entity {
+ public:
+  void handle(Delivery& delivery) override {
+    if (delivery.method == "throw") throw 7;
+    (void)delivery.port.state()->answer({Errc::ok, {}, {}});
+  }
+  bool save(std::string&) override { throw 7; }
+};
+
 using DataPlaneTest = TwoPlanesTest;
 
 TEST_F(DataPlaneTest, LocalEntityAnswers) {

@@ -127,6 +127,23 @@ TEST_F(LinksTest, ABrokenLinkEndsNothingThatStillWaits) {
 
 // What never left for a node that is gone goes to the next owner, in its order and ahead of what
 // was asked later.
+TEST_F(LinksTest, TellsThatABrokenLinkTakesAlongAreCounted) {
+  connect();
+  b_owns();
+  pass(a_, [&] {
+    (void)a_.plane->tell({"echo", "id", "say", "lost"});
+    a_.plane->links().on_disconnected(key_of(2));
+  });
+  EXPECT_EQ(a_.plane->status().counters.at("tells_dropped"), 1U);
+  pass(a_, [&] { a_.plane->links().on_connected(key_of(2)); });
+  exchange();
+  pass(a_, [&] {
+    (void)a_.plane->tell({"echo", "id", "say", "lost, too"});
+    a_.plane->bury(key_of(2));
+  });
+  EXPECT_EQ(a_.plane->status().counters.at("tells_dropped"), 2U);
+}
+
 TEST_F(LinksTest, WhatADeadNodeWasNotSentGoesToTheNextOwner) {
   connect();
   b_owns();

@@ -74,7 +74,7 @@ class FakeListener final : public DataListener {
 };
 
 // Answers of handlers go straight back into the plane.
-class PlaneMessenger final : public Messenger {
+class PlaneMessenger final : public NodeMessenger {
  public:
   Status tell(const Outgoing& message) override {
     return plane->tell(message) == Errc::ok ? Status() : Status(Errc::overloaded);
@@ -87,6 +87,10 @@ class PlaneMessenger final : public Messenger {
   }
   Status answer(const ReplyAddress& to, const ReplyView& reply) override {
     plane->answer(to, reply);
+    return {};
+  }
+  Status answer_by_right(const ReplyAddress& to, const ReplyView& reply) override {
+    plane->answer_by_right(to, reply);
     return {};
   }
   DataPlane* plane = nullptr;
@@ -106,16 +110,6 @@ class Echo final : public Entity {
 
  private:
   std::vector<AnyReplyPort> ports_;  // one that is dropped answers by itself
-};
-
-// Throws what is no std::exception wherever it can.
-class Thrower final : public Entity {
- public:
-  void handle(Delivery& delivery) override {
-    if (delivery.method == "throw") throw 7;
-    (void)delivery.port.state()->answer({Errc::ok, {}, {}});
-  }
-  bool save(std::string&) override { throw 7; }
 };
 
 struct Outcome {

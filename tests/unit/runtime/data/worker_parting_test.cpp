@@ -12,11 +12,18 @@ constexpr std::uint32_t kSecond = 4;
 // Node A has the workers; node B is where shards go.
 class WorkerPartingTest : public TwoPlanesTest {
  protected:
-  WorkerPartingTest() {
+  WorkerPartingTest() : TwoPlanesTest(small_releases()) {
     connect();
     attach(kFirst);
     pass(a_, [&] { a_.own("job"); });
     pass(b_, [&] { b_.owner("job", key_of(1)); });
+  }
+  static DataConfig small_releases() {
+    DataConfig config;
+    config.release_entities = 3;
+    config.release_bytes = 100;
+    config.buffered_bytes = 5000;
+    return config;
   }
   template <class Body>
   void frame(std::uint32_t connection, Body&& write) {
@@ -67,6 +74,13 @@ class WorkerPartingTest : public TwoPlanesTest {
     std::vector<std::string> frames;
     for (auto& [node, bytes] : std::exchange(a_.wire.link, {})) frames.push_back(bytes);
     return Envelopes(std::move(frames));
+  }
+  void expect_refused(Errc code, std::uint64_t states_lost) {
+    const Envelopes got = received(kFirst);
+    ASSERT_EQ(got.of(wire::Kind::error).size(), 1U);
+    EXPECT_EQ(got.of(wire::Kind::error)[0].reply.code, static_cast<std::uint16_t>(code));
+    EXPECT_EQ(counted("states_lost"), states_lost);
+    EXPECT_GE(counted("refused_releases"), 1U);
   }
   std::uint64_t counted(const std::string& name) { return a_.plane->status().counters[name]; }
 
@@ -298,8 +312,60 @@ TEST_F(WorkerPartingTest, AForcedStopKeepsWhatWasSavedAndNamesTheRest) {
   });
   ASSERT_NE(line, lines.end());
   EXPECT_TRUE(line->ends_with("saved=1 running=" + hanging)) << *line;
-  released(kFirst, {{"id", "late"}});  // nobody waits for that any more
-  EXPECT_TRUE(streamed(sent_to_b()).empty());
+  (void)received(kFirst);
+  wire::Released late{shard_, {{"id", "late"}}, false};
+  late.unbegun.emplace_back();
+  wire::Message told;
+  told.kind = wire::Kind::tell;
+  told.type = "job";
+  told.id = "id";
+  wire::encode(late.unbegun.back(), told);
+  frame(kFirst, [&](std::string& out) { wire::encode(out, late); });
+  EXPECT_TRUE(streamed(sent_to_b()).empty()) << "nobody waits for that any more";
+  expect_refused(Errc::stale_owner, 1);
+  EXPECT_EQ(counted("tells_dropped"), 1U);
+}
+
+TEST_F(WorkerPartingTest, WhatOneReleaseGathersIsBounded) {
+  tell("1");
+  move_to_b();
+  (void)received(kFirst);
+  released(kFirst, {{"a", "1"}, {"b", "2"}}, true);
+  released(kFirst, {{"c", "3"}, {"d", "4"}}, true);
+  expect_refused(Errc::too_large, 2);
+  released(kFirst, {{"e", std::string(100, 'x')}}, true);
+  expect_refused(Errc::too_large, 3);
+  released(kFirst, {{"f", "6"}});
+  EXPECT_EQ(streamed(sent_to_b()), (std::vector<std::string>{"a=1", "b=2", "f=6"}));
+  EXPECT_EQ(counted("refused_releases"), 2U);
+}
+
+TEST_F(WorkerPartingTest, WhatComesForAMovingShardIsBoundedInBytes) {
+  move_to_b();
+  for (int i = 0; i < 3; ++i) tell(std::string(2000, 'x'));
+  EXPECT_EQ(counted("tells_dropped"), 1U);
+  EXPECT_GT(counted("parked_bytes"), 4000U);
+  EXPECT_LE(counted("parked_bytes"), counted("parked_bytes_limit"));
+  released(kFirst, {});
+  pass(a_, [&] { a_.plane->bury(key_of(2)); });
+  EXPECT_EQ(counted("parked_bytes"), 0U);
+}
+
+TEST_F(WorkerPartingTest, WhatItHadNotBegunIsBounded) {
+  const std::string big(2000, 'x');
+  Outcome outcome;
+  pass(a_, [&] { a_.ask({"job", "id", "do", big}, 60s, outcome); });
+  const Envelopes had = received(kFirst);
+  move_to_b();
+  wire::Released part{shard_, {}, true};
+  wire::Message told = had.all.at(0).message;
+  told.kind = wire::Kind::tell;
+  told.correlation = {};
+  for (int i = 0; i < 2; ++i) wire::encode(part.unbegun.emplace_back(), told);
+  part.unbegun.emplace_back(had.all.at(0).raw);
+  frame(kFirst, [&](std::string& out) { wire::encode(out, part); });
+  EXPECT_EQ(outcome.error, Errc::overloaded);
+  EXPECT_LE(counted("worker_waiting_bytes"), counted("worker_waiting_bytes_limit"));
 }
 
 // Between RELEASE and RELEASED it began another life there, which nobody asked to end.

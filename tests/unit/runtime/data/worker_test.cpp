@@ -12,11 +12,12 @@ class WorkerTest : public PlaneTest {
   void frame(const std::string& bytes) {
     pass(node_, [&] { node_.plane->front().on_frame(kWorker, false, bytes); });
   }
-  void attach(std::uint64_t credit = 100) {
+  void attach(std::uint64_t credit = 100, std::uint32_t max_batch = 1) {
     wire::Hello hello;
     hello.role = wire::Role::worker;
     hello.node.name = "w";
     hello.sender = 77;
+    hello.max_batch = max_batch;
     hello.types = {{"job", kShards}};
     hello.credit = {credit, 1U << 20};
     std::string bytes;
@@ -60,6 +61,17 @@ TEST_F(WorkerTest, ItsEndIsUnknownOutcomeAtOnce) {
   frame(bytes);
   EXPECT_EQ(outcome.times, 1);
   EXPECT_EQ(outcome.error, Errc::unknown_outcome);
+}
+
+TEST_F(WorkerTest, TellsThatItsEndTakesAlongAreCounted) {
+  attach(100, 10);
+  pass(node_, [&] {
+    (void)node_.plane->tell({"job", "id", "do", "it"});
+    std::string bytes;
+    wire::encode_empty(bytes, wire::Kind::goodbye);
+    node_.plane->front().on_frame(kWorker, false, bytes);
+  });
+  EXPECT_EQ(node_.plane->status().counters.at("tells_dropped"), 1U);
 }
 
 TEST_F(WorkerTest, ACutConnectionIsUnknownOutcomeAtTheNextSweep) {
