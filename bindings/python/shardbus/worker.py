@@ -156,7 +156,31 @@ class _Cell:
         self.busy = False
         self.task: Optional[_Task] = None  # in the pool
         self.future: Optional[concurrent.futures.Future] = None
+        self.withdrawn = False  # the task in the pool shall not begin any more
+        self._begun = False
+        self._gate = threading.Lock()  # guards these two
         self._entity: Any = None
+
+    def submitted(self, task: _Task) -> None:
+        self.task = task
+        with self._gate:
+            self.withdrawn = self._begun = False
+
+    def begin(self) -> bool:
+        with self._gate:
+            self._begun = not self.withdrawn
+            return self._begun
+
+    def withdraw(self) -> bool:
+        """Takes back the task that waits in the pool. False: there is none, or it has begun."""
+        if self.task is None or self.task.move is not None:
+            return False
+        with self._gate:
+            if self._begun or self.withdrawn:
+                return False
+            self.withdrawn = True
+        self.future.cancel()
+        return True
 
     def run(self, task: _Task) -> Optional[bytes]:
         """Does one task; gives the saved state if that was asked for."""
@@ -447,9 +471,21 @@ class Worker(Caller, Handler):
                  and shard_of(key[1], release.shard_count) == release.shard]
         move = _Move(self, release, self._epoch, len(cells))
         for key, cell in cells:
+            self._give_back_unbegun(cell, move)
             self._enqueue(cell, _Task(move=move))
             # A later message for the shard belongs to a new life.
             del self._cells[key]
+
+    def _give_back_unbegun(self, cell: _Cell, move: _Move) -> None:
+        """The shard must not wait for a queue: what has not begun is handled where it goes."""
+        unbegun = self._take_unbegun(cell)
+        kept = max((n for n, task in enumerate(unbegun, 1) if task.size >= wire.PAYLOAD_BYTES),
+                   default=0)  # what fits no RELEASED, and all before it
+        cell.queue.extend(unbegun[:kept])
+        self._busy += kept
+        for task in unbegun[kept:]:
+            self._return(task, move)
+            self._finished(task.size)
 
     def _cell(self, type_name: str, entity_id: bytes) -> Optional[_Cell]:
         key = (type_name, entity_id)
@@ -475,7 +511,8 @@ class Worker(Caller, Handler):
         if not cell.busy:
             self._active.discard(cell)
             return
-        task = cell.task = cell.queue.popleft()
+        task = cell.queue.popleft()
+        cell.submitted(task)
         try:
             cell.future = self._pool.submit(self._begin, cell, task)
         except RuntimeError:
@@ -490,7 +527,7 @@ class Worker(Caller, Handler):
             return NOT_BEGUN
         if task.move is None and not self.link.session.leased(time.monotonic()):
             return NOT_BEGUN
-        return cell.run(task)
+        return cell.run(task) if cell.begin() else NOT_BEGUN
 
     def _put_back(self, cell: _Cell, task: _Task) -> None:
         cell.queue.appendleft(task)
@@ -508,20 +545,21 @@ class Worker(Caller, Handler):
 
     def _after(self, cell: _Cell, task: _Task, done: concurrent.futures.Future) -> None:
         cell.task = cell.future = None
-        if not done.cancelled() and done.exception() is None and done.result() is NOT_BEGUN:
+        not_begun = cell.withdrawn or done.exception() is None and done.result() is NOT_BEGUN
+        if not_begun and not cell.withdrawn:
             self._put_back(cell, task)
             return
         self._busy -= 1
         state = None
-        if done.cancelled():
-            pass  # and refused
+        if not_begun:
+            pass  # it went back
         elif done.exception() is None:
             state = done.result()
         else:
             LOG.error("%s %r: %s", cell.context.type, cell.context.id, done.exception())
         if task.move is not None:
             task.move.saved(cell.context.id_bytes, state)
-        if task.message is not None and cell.context.epoch == self._epoch:
+        if task.message is not None and not not_begun and cell.context.epoch == self._epoch:
             self._finished(task.size)
         self._run_next(cell)
         self._check_parted()
@@ -550,17 +588,21 @@ class Worker(Caller, Handler):
     def _return_unbegun(self) -> None:
         """Leaves of every queue only what saves the entity."""
         for cell in list(self._active):
-            waiting = list(cell.queue)
-            if cell.task is not None and cell.task.move is None and cell.future.cancel():
-                waiting.insert(0, cell.task)
-                self._busy += 1  # taken off once here, once where the pool gives it back
-            unbegun = [task for task in waiting if task.message is not None]
-            cell.queue = collections.deque(task for task in waiting if task.message is None)
-            self._busy -= len(unbegun)
-            move = next((task.move for task in waiting if task.move is not None), None)
-            for task in unbegun:
+            move = next((task.move for task in cell.queue if task.move is not None), None)
+            for task in self._take_unbegun(cell):
                 self._return(task, move)
         self._run_stalled()
+
+    def _take_unbegun(self, cell: _Cell) -> list:
+        """Takes out of an entity's queue the messages that have not begun, in order."""
+        waiting = list(cell.queue)
+        if cell.withdraw():
+            waiting.insert(0, cell.task)
+            self._busy += 1  # taken off once here, once where the pool gives it back
+        unbegun = [task for task in waiting if task.message is not None]
+        cell.queue = collections.deque(task for task in waiting if task.message is None)
+        self._busy -= len(unbegun)
+        return unbegun
 
     def _return(self, task: _Task, move: Optional[_Move]) -> None:
         message = task.message

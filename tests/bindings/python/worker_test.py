@@ -400,6 +400,29 @@ def test_a_handler_that_does_not_end_keeps_back_no_other_state(broker):
         assert [more for _, _, more in broker.parts][-1] is False
 
 
+def test_release_gives_back_what_has_not_begun(broker):
+    """A queue longer than the node waits for must not cost the states."""
+    with (shardbus.Worker(broker.address, [Stubborn], threads=1),
+          shardbus.connect(broker.address) as bus):
+        first, second = same_shard(2)
+        hanging = bus.entity("stubborn", first).ask_future("wait")
+        assert Gate.entered.wait(10)
+        behind = [bus.entity("stubborn", name).ask_future("note", n, timeout=60)
+                  for n, name in enumerate((first, first, second))]
+        bus.entity("echo", "e").tell("any")
+        broker.wait_until(lambda: broker.seen["message"] >= 5)
+        broker.release("stubborn", 3, SHARDS)
+        broker.wait_until(lambda: len(broker.returned) == 3)
+        assert [envelope[4] for envelope in broker.returned] == [
+            name.encode() for name in (first, first, second)]
+        assert ("stubborn", 3) not in broker.released
+        Gate.go.set()  # what has begun still ends, and its state travels
+        hanging.result(10)
+        broker.wait_until(lambda: ("stubborn", 3) in broker.released)
+        assert states(broker, "stubborn") == {first.encode(): f"state of {first}"}
+        assert Gate.order == [] and not any(future.done() for future in behind)
+
+
 def test_stop_returns_what_did_not_begin_in_time(broker):
     worker = shardbus.Worker(broker.address, [Stubborn], threads=1).start()
     with shardbus.connect(broker.address) as bus:
