@@ -30,9 +30,10 @@ struct Config {
   // find the entities' state.
   Duration unhosted_patience = std::chrono::milliseconds(500);
   Duration table_patience = std::chrono::milliseconds(250);  // for a newer table, once all reported
-  std::size_t moves_percent = 10;                // moves in progress: this share of all shards, ...
-  std::size_t moves_min = 4;                     // ... but at least so many may be,
-  std::size_t moves_max = 20;                    // and never more than so many
+  std::size_t moves_percent = 10;  // moves in progress: this share of all shards, ...
+  std::size_t moves_min = 4;       // ... but at least so many may be,
+  std::size_t moves_max = 20;      // and never more than so many
+  std::size_t arrivals_max = 2;    // moves for balance to one node: more would wait for each other
   Duration cooldown = std::chrono::seconds(10);  // a moved shard is not moved for balance again
   Planner planner;
   Planner fallback;  // gives homes where `planner` fails
@@ -154,6 +155,7 @@ class Coordinator {
   [[nodiscard]] Generation next_generation();
   [[nodiscard]] Loads loads() const;
   [[nodiscard]] bool fixed(const ShardName& name, const Shard& shard, const Peer* owner) const;
+  [[nodiscard]] std::map<NodeKey, std::size_t> arrivals() const;
   [[nodiscard]] Cause cause_of(const PlacementSnapshot& view, const PlacementMove& move) const;
 
   // orders.cpp

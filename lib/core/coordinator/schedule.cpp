@@ -267,6 +267,7 @@ void Coordinator::apply_moves(Time now, const std::string& name, Type& type,
                               const PlacementSnapshot& view,
                               const std::vector<PlacementMove>& planned, Loads& totals) {
   std::size_t moves = 0;
+  std::map<NodeKey, std::size_t> coming = arrivals();
   for (const PlacementMove& move : planned) {
     const std::uint32_t i = move.shard.value;
     const bool known = i < type.shards.size() && !view.fixed[i] && move.to != move.from &&
@@ -278,6 +279,11 @@ void Coordinator::apply_moves(Time now, const std::string& name, Type& type,
       continue;
     }
     Shard& shard = type.shards[i];
+    const Cause cause = cause_of(view, move);
+    if (move.from != kNoNode && cause == Cause::balance &&
+        ++coming[move.to] > config_.arrivals_max) {
+      continue;  // planned again when one is through
+    }
     --totals[shard.entry.owner];
     ++totals[move.to];
     if (move.from == kNoNode) {
@@ -285,10 +291,20 @@ void Coordinator::apply_moves(Time now, const std::string& name, Type& type,
       start(now, shard, OpKind::rehome, kNoNode, move.to, kNoNode,
             lost ? Cause::lost : Cause::placed);
     } else {
-      start(now, shard, OpKind::handoff, move.from, move.to, move.from, cause_of(view, move));
+      start(now, shard, OpKind::handoff, move.from, move.to, move.from, cause);
       ++moves;
     }
   }
+}
+
+std::map<NodeKey, std::size_t> Coordinator::arrivals() const {
+  std::map<NodeKey, std::size_t> coming;
+  for (const auto& [name, type] : types_) {
+    for (const Shard& shard : type.shards) {
+      if (shard.op.kind == OpKind::handoff) ++coming[shard.op.to];
+    }
+  }
+  return coming;
 }
 
 Op& Coordinator::start(Time now, Shard& shard, OpKind kind, NodeKey from, NodeKey to,

@@ -1,5 +1,7 @@
 #include "core/delivery/route.hpp"
 
+#include <algorithm>
+
 namespace shardbus::core {
 
 Route::Step Route::open_fence() {
@@ -16,6 +18,7 @@ Route::Step Route::go_direct() {
 }
 
 Route::Step Route::on_entry(const TableEntry& entry) {
+  published_ = std::max(published_, entry.generation);
   if (entry.generation < entry_.generation) return {};
   if (entry.generation == entry_.generation && entry_.owner != kNoNode) return {};
   entry_ = entry;
@@ -64,7 +67,12 @@ Route::Step Route::on_path_lost(std::uint64_t id) {
 
 Route::Step Route::on_dead(NodeKey node) {
   if (node == kNoNode) return {};
-  if (entry_.owner == node) entry_.owner = kNoNode;
+  if (entry_.owner == node) {
+    // A next owner answers fences before the shard is its own. If it dies, and with it the only
+    // coordinator that knew of the move, nobody will give a newer generation: the old owner has it.
+    rare_.hit_if(published_ < entry_.generation, Mark::unpublished_owner_died);
+    entry_ = {kNoNode, std::min(published_, entry_.generation)};
+  }
   if (via_ != node) return {};
   rare_.hit_if(fence_id_ != 0, Mark::fence_via_died);
   return go_direct();

@@ -46,7 +46,7 @@ class Route {
   // Something was sent along `via()` and may still be on its way.
   [[nodiscard]] bool used() const { return used_; }
 
-  // The table, a "moved" notice, or a fence's answer told of an entry. Older ones are ignored.
+  // The table or a "moved" notice told of an entry. Older ones are ignored.
   Step on_entry(const TableEntry& entry);
   // The answer to a fence. Answers to other fences are ignored (rule 16). `there`: the answerer can
   // be reached from here; only then may it be what the next fence goes through.
@@ -72,6 +72,7 @@ class Route {
   Step go_direct();
 
   TableEntry entry_;
+  Generation published_;  // the newest that was confirmed; a fence's answer may tell of a newer one
   NodeKey via_;
   std::uint64_t fence_id_ = 0;  // 0: none open
   std::uint64_t fences_ = 0;
