@@ -1,7 +1,5 @@
 #include "core/delivery/route.hpp"
 
-#include <algorithm>
-
 namespace shardbus::core {
 
 Route::Step Route::open_fence() {
@@ -17,9 +15,11 @@ Route::Step Route::go_direct() {
   return {.release = via_ != kNoNode, .send_fence = false};
 }
 
-Route::Step Route::on_entry(const TableEntry& entry) {
-  published_ = std::max(published_, entry.generation);
-  if (entry.generation < entry_.generation) return {};
+Route::Step Route::on_entry(const TableEntry& entry, Term rebuilt) {
+  if (entry.generation < entry_.generation) {
+    if (!outlived(entry, rebuilt)) return {};
+    rare_.hit(Mark::unpublished_owner_died);
+  }
   if (entry.generation == entry_.generation && entry_.owner != kNoNode) return {};
   entry_ = entry;
   if (!used_ || via_ == kNoNode) return go_direct();
@@ -67,12 +67,7 @@ Route::Step Route::on_path_lost(std::uint64_t id) {
 
 Route::Step Route::on_dead(NodeKey node) {
   if (node == kNoNode) return {};
-  if (entry_.owner == node) {
-    // A next owner answers fences before the shard is its own. If it dies, and with it the only
-    // coordinator that knew of the move, nobody will give a newer generation: the old owner has it.
-    rare_.hit_if(published_ < entry_.generation, Mark::unpublished_owner_died);
-    entry_ = {kNoNode, std::min(published_, entry_.generation)};
-  }
+  if (entry_.owner == node) entry_.owner = kNoNode;
   if (via_ != node) return {};
   rare_.hit_if(fence_id_ != 0, Mark::fence_via_died);
   return go_direct();
