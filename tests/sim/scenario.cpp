@@ -17,7 +17,6 @@ constexpr Duration kLivenessPhase = 30s;
 constexpr Duration kOperatorAfter = 3s;
 constexpr Duration kSidesAfter = 15s;
 constexpr std::uint64_t kStrictSalt = 0x57121c7;
-constexpr std::uint64_t kLeavingSalt = 0x6c656176696e67ULL;
 
 // Of the quiet time before the last asks: whatever a silent link does not know yet, its pings tell.
 constexpr Duration kCalmingDown = 2500ms;
@@ -65,8 +64,6 @@ class Scenario {
     config.workload.patient = config.lossless;
     config.workload.threaded = random_.chance(0.3);
     if (!config.lossless && random_.chance(0.3)) narrow(config.data);
-    config.data.leaving_entities =
-        static_cast<std::uint32_t>(1 + Random(options_.seed ^ kLeavingSalt).below(6));
     if (options_.entities != 0) config.workload.entities = options_.entities;
     config.breaks = breaks_named(options_.break_name);
     config.downing = options_.downing;

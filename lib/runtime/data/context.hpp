@@ -43,8 +43,6 @@ struct DataConfig {
   // How long a message waits at its sender for an owner; an ask at most until its own deadline.
   Duration held_wait = std::chrono::seconds(30);
   Duration handoff_timeout = std::chrono::seconds(5);
-  // Shards that leave this node at once have so many entities at most, unless it is only one.
-  std::uint32_t leaving_entities = 256;
   std::function<Time()> clock = [] { return Time::max(); };  // for strict types: none may run
 };
 

@@ -43,7 +43,6 @@ void DataPlane::end() {
     front_.tick();
     run(budget);
   }
-  dispatch_.begin_waiting_moves();
   more_ = dispatch_.has_deferred() || hosts_.has_ready();
   links_.flush();
   front_.flush();
@@ -165,8 +164,6 @@ DataStatus DataPlane::status() {
   status.counters["link_waiting_streams"] = links_.waiting_streams();
   status.counters["early_replies"] = dispatch_.early_replies();
   status.counters["early_replies_limit"] = EarlyReplies::kNumberMax;
-  status.counters["moves_waiting"] = dispatch_.waiting_moves();
-  status.counters["moves_waiting_limit"] = wire::kShardsMax;
   status.counters["link_stream_bytes"] = links_.stream_bytes();
   status.counters["link_stream_bytes_limit"] = config.buffered_bytes * links_.size();
   status.counters["sessions"] = front_.size();

@@ -15,16 +15,13 @@ namespace {
 
 constexpr std::string_view kAdminType = "$node";
 constexpr std::uint32_t kCallbackDepthMax = 4;
-constexpr Duration kCheck = std::chrono::milliseconds(5);
+constexpr Duration kDepartureCheck = std::chrono::milliseconds(5);
 constexpr Duration kSweep = std::chrono::milliseconds(100);
 constexpr Duration kFenceRetry = std::chrono::milliseconds(100);
 
 }  // namespace
 
-Dispatch::Dispatch(DataContext& context)
-    : context_(context),
-      asks_(context.config.pending_asks),
-      moves_(context.config.leaving_entities) {}
+Dispatch::Dispatch(DataContext& context) : context_(context), asks_(context.config.pending_asks) {}
 
 Type* Dispatch::find_type(std::string_view name) {
   if (last_type_ != nullptr && last_type_->name == name) return last_type_;
@@ -545,7 +542,7 @@ void Dispatch::tick() {
 
 Time Dispatch::next_deadline() {
   Time next = std::min(asks_.next_deadline(context_.now), next_fence_check_);
-  if (!departing_.empty() || !moves_.empty()) next = std::min(next, context_.now + kCheck);
+  if (!departing_.empty()) next = std::min(next, context_.now + kDepartureCheck);
   if (held_total_ > 0 || early_replies_.size() > 0)
     next = std::min(next, std::max(next_sweep_, context_.now));
   return next;

@@ -23,7 +23,6 @@
 #include "core/region/region.hpp"
 #include "runtime/data/context.hpp"
 #include "runtime/data/early_replies.hpp"
-#include "runtime/data/move_queue.hpp"
 #include "shardbus/message.hpp"
 #include "wire/codec.hpp"
 
@@ -103,9 +102,6 @@ class Dispatch {
   // --- from the control loop ---
   void on_table(const AllocationTable& table);
   void on_region_command(NodeKey from, const ControlMessage& command);
-  // Shards whose turn to leave has come. At the end of a pass: what it has read goes first.
-  void begin_waiting_moves();
-  [[nodiscard]] std::size_t waiting_moves() const { return moves_.size(); }
   // A node is gone for good (an incarnation never comes back): proven dead, removed, or left.
   void on_gone(NodeKey node, std::string_view why);
   // A member leaves in good order: nothing new goes there. Once all of ours that is under way
@@ -180,9 +176,6 @@ class Dispatch {
   void fail_sent(NodeKey node, std::string_view why);
   void put_back(const std::vector<std::string>& unsent);
   void note_term(Term term);
-  bool accept_command(NodeKey from, Term term, bool gives_right);
-  void begin_move(NodeKey from, const BeginHandoff& command, bool in_turn);
-  bool waits_for_turn(const Type& type, const BeginHandoff& command);
   void act(Type& type, ShardId id, core::Route::Step step);
   void check_fence_later(const Type& type, ShardId id);
   void check_fences();
@@ -252,7 +245,6 @@ class Dispatch {
   std::map<NodeKey, Departure> departing_;
   GoneNodes gone_;
   EarlyReplies early_replies_;
-  MoveQueue moves_;
   Term highest_term_;
   NodeKey coordinator_;  // whoever commanded last
   Time next_fence_check_ = kNever;

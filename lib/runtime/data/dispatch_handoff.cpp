@@ -33,11 +33,7 @@ void Dispatch::carry_out(Type& type, ShardId id, core::Region::Outputs& outputs)
 void Dispatch::carry_out_one(Type& type, ShardId id, core::RegionOutput& output) {
   std::visit(
       Overloaded{
-          [&](core::StopEntities&) {
-            moves_.leaves(type.shards[id.value].region, context_.hosts->entities(type, id),
-                          context_.now);
-            context_.hosts->stop(type, id);
-          },
+          [&](core::StopEntities&) { context_.hosts->stop(type, id); },
           [&](core::SendItem& o) { send_item(type, id, o); },
           [&](core::AckStream& o) {
             wire::StreamEnd ack{{type.name, id}, o.generation, o.index, context_.self()};

@@ -272,7 +272,6 @@ void Dispatch::note_term(Term term) {
 void Dispatch::on_gone(NodeKey node, std::string_view why) {
   departing_.erase(node);
   gone_.add(node);
-  moves_.forget(node);
   context_.peers->close(node);
   put_back(context_.links->close(node));
   fail_target(node, Errc::unknown_outcome, why);
@@ -328,8 +327,12 @@ void Dispatch::on_region_command(NodeKey from, const ControlMessage& command) {
   const auto run = [&](const ShardName& name, Generation generation, std::uint32_t shard_count,
                        auto&& apply) {
     // A FREEZE names the generation that it ends, which may be of an older term; it gives no right.
-    const bool gives_right = !std::holds_alternative<FreezeShard>(command);
-    if (!accept_command(from, generation.term, gives_right)) return;
+    const bool freezes = std::holds_alternative<FreezeShard>(command);
+    if (!freezes && generation.term < highest_term_) {
+      return context_.count(Count::stale_messages);
+    }
+    note_term(generation.term);
+    coordinator_ = from;
     Type* type = shard_count > 0 ? add_type(name.type, shard_count) : find_type(name.type);
     if (type == nullptr || name.shard.value >= type->shard_count) return;
     core::Region::Outputs outputs;
@@ -337,7 +340,10 @@ void Dispatch::on_region_command(NodeKey from, const ControlMessage& command) {
     carry_out(*type, name.shard, outputs);
   };
   std::visit(Overloaded{
-                 [&](const BeginHandoff& c) { begin_move(from, c, false); },
+                 [&](const BeginHandoff& c) {
+                   run(c.shard, c.generation, 0,
+                       [&](auto& region, auto& out) { region.begin(c.generation, c.next, out); });
+                 },
                  [&](const PrepareHandoff& c) {
                    run(c.shard, c.generation, 0, [&](auto& region, auto& out) {
                      region.prepare(c.generation, c.from, out);
@@ -356,51 +362,6 @@ void Dispatch::on_region_command(NodeKey from, const ControlMessage& command) {
                  [](const auto&) {},
              },
              command);
-}
-
-bool Dispatch::accept_command(NodeKey from, Term term, bool gives_right) {
-  if (gives_right && term < highest_term_) {
-    context_.count(Count::stale_messages);
-    return false;
-  }
-  note_term(term);
-  coordinator_ = from;
-  return true;
-}
-
-// `in_turn`: it has waited, and what came since then decides whether it still holds.
-void Dispatch::begin_move(NodeKey from, const BeginHandoff& command, bool in_turn) {
-  if (!accept_command(from, command.generation.term, true)) return;
-  const ShardId id = command.shard.shard;
-  Type* type = find_type(command.shard.type);
-  if (type == nullptr || id.value >= type->shard_count) return;
-  if (!in_turn && waits_for_turn(*type, command)) {
-    context_.rare.hit(Mark::move_waits_its_turn);
-    return moves_.wait({from, command});
-  }
-  core::Region::Outputs outputs;
-  type->shards[id.value].region.begin(command.generation, command.next, outputs);
-  carry_out(*type, id, outputs);
-}
-
-bool Dispatch::waits_for_turn(const Type& type, const BeginHandoff& command) {
-  const core::Region& region = type.shards[command.shard.shard.value].region;
-  const bool would_stop = region.owns() && !region.stopping() && command.next != context_.self() &&
-                          region.generation() < command.generation;
-  if (!would_stop) return false;
-  const std::size_t entities = context_.hosts->entities(type, command.shard.shard);
-  return !moves_.empty() || !moves_.takes(entities, context_.now);
-}
-
-void Dispatch::begin_waiting_moves() {
-  while (!moves_.empty()) {
-    const ShardName& shard = moves_.next().command.shard;
-    const Type* type = find_type(shard.type);
-    const std::size_t entities = type == nullptr ? 0 : context_.hosts->entities(*type, shard.shard);
-    if (!moves_.takes(entities, context_.now)) return;
-    const MoveQueue::Waiting next = moves_.take();
-    begin_move(next.from, next.command, true);
-  }
 }
 
 RegionReport Dispatch::report(Term term, NodeKey claimant) const {

@@ -502,10 +502,4 @@ std::size_t Hosts::entities() const {
   return total;
 }
 
-std::size_t Hosts::entities(const Type& type, ShardId shard) const {
-  if (hostings_.size() <= type.index) return 0;
-  const Hosting& hosting = hostings_[type.index];
-  return shard.value < hosting.cells.size() ? hosting.cells[shard.value].map.size() : 0;
-}
-
 }  // namespace shardbus::runtime

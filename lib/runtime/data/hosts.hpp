@@ -101,7 +101,6 @@ class Hosts {
   void end_entities();
   [[nodiscard]] Time next_deadline() const;
   [[nodiscard]] std::size_t entities() const;
-  [[nodiscard]] std::size_t entities(const Type& type, ShardId shard) const;
   // Shards of a type, or of all where it is empty, that have entities in this process.
   [[nodiscard]] std::vector<ShardLoad> loads(const std::string& only);
   // Marks user code (a callback) on the stack: deliveries wait until it has returned.
