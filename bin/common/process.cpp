@@ -68,11 +68,13 @@ Process::Process(const std::vector<std::string>& arguments) {
 Process::Process(Process&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       output_(std::exchange(other.output_, -1)),
+      closed_(other.closed_),
       buffer_(std::move(other.buffer_)) {}
 
 Process& Process::operator=(Process&& other) noexcept {
   std::swap(pid_, other.pid_);
   std::swap(output_, other.output_);
+  std::swap(closed_, other.closed_);
   std::swap(buffer_, other.buffer_);
   return *this;
 }
@@ -92,15 +94,27 @@ std::optional<std::string> Process::read_line(std::chrono::steady_clock::time_po
       buffer_.erase(0, end + 1);
       return line;
     }
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-        deadline - std::chrono::steady_clock::now());
-    pollfd ready{output_, POLLIN, 0};
-    if (left.count() <= 0 || ::poll(&ready, 1, static_cast<int>(left.count())) <= 0) return {};
-    std::array<char, 512> chunk{};
-    const ssize_t size = ::read(output_, chunk.data(), chunk.size());
-    if (size <= 0) return {};
-    buffer_.append(chunk.data(), static_cast<std::size_t>(size));
+    if (!read_more(deadline)) return {};
   }
+}
+
+bool Process::wait_closed(std::chrono::steady_clock::time_point deadline) {
+  while (read_more(deadline)) {
+  }
+  return closed_;
+}
+
+bool Process::read_more(std::chrono::steady_clock::time_point deadline) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      deadline - std::chrono::steady_clock::now());
+  pollfd ready{output_, POLLIN, 0};
+  if (left.count() <= 0 || ::poll(&ready, 1, static_cast<int>(left.count())) <= 0) return false;
+  std::array<char, 512> chunk{};
+  const ssize_t size = ::read(output_, chunk.data(), chunk.size());
+  closed_ = size == 0;
+  if (size <= 0) return false;
+  buffer_.append(chunk.data(), static_cast<std::size_t>(size));
+  return true;
 }
 
 void Process::signal(int number) const {

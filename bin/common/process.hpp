@@ -29,12 +29,18 @@ class Process {
   // at the deadline.
   std::optional<std::string> read_line(std::chrono::steady_clock::time_point deadline);
   void signal(int number) const;
+  // Waits until the process has closed its stdout: after SIGKILL none of its threads runs any more
+  // then. Until the system lets wait() have it, that may take much longer on a busy machine. False:
+  // not by the deadline.
+  bool wait_closed(std::chrono::steady_clock::time_point deadline);
   // Waits for its end and gives its exit code, or 128 + signal.
   int wait();
 
  private:
+  bool read_more(std::chrono::steady_clock::time_point deadline);
   pid_t pid_ = -1;
   int output_ = -1;
+  bool closed_ = false;  // at the other end
   std::string buffer_;
 };
 

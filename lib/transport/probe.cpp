@@ -7,14 +7,18 @@
 #include <unistd.h>
 #include <cerrno>
 
-#include "transport/endpoint.hpp"
-
 namespace shardbus::transport {
 namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(1);
 
-// Starts a connect; the socket's errno, 0, or EINPROGRESS.
+Prober::Outcome outcome_of(int error) {
+  if (error == 0) return Prober::Outcome::connected;
+  return error == ECONNREFUSED ? Prober::Outcome::refused : Prober::Outcome::unknown;
+}
+
+}  // namespace
+
 int begin_connect(int& descriptor, const Endpoint& endpoint) {
   sockaddr_storage address{};
   socklen_t size = 0;
@@ -35,13 +39,6 @@ int begin_connect(int& descriptor, const Endpoint& endpoint) {
   if (descriptor < 0) return errno;
   return connect(descriptor, reinterpret_cast<sockaddr*>(&address), size) == 0 ? 0 : errno;
 }
-
-Prober::Outcome outcome_of(int error) {
-  if (error == 0) return Prober::Outcome::connected;
-  return error == ECONNREFUSED ? Prober::Outcome::refused : Prober::Outcome::unknown;
-}
-
-}  // namespace
 
 Prober::~Prober() {
   for (const Attempt& attempt : attempts_) close(attempt.descriptor);

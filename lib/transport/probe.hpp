@@ -1,7 +1,4 @@
-// Asks the kernel at the other end whether anything listens on an address.
-//
-// A refused connection proves that the process that had the port is gone (DESIGN 7); anything else
-// proves nothing. Never blocks.
+// Asks the kernel at the other end, once, whether anything listens on an address. Never blocks.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +6,13 @@
 #include <vector>
 
 #include "base/time.hpp"
+#include "transport/endpoint.hpp"
 
 namespace shardbus::transport {
+
+// Starts a connect, without blocking. The socket's errno, 0, or EINPROGRESS; EINVAL for a host that
+// is no literal address.
+int begin_connect(int& descriptor, const Endpoint& endpoint);
 
 class Prober {
  public:

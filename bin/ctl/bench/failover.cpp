@@ -94,6 +94,7 @@ Run run_once(const Arguments& arguments) {
   const std::size_t victim = arguments.nodes / 2;
   workload.will_die(Daemons::name(victim), victim);
   constexpr std::chrono::milliseconds kBefore{300};
+  constexpr std::chrono::seconds kDeath{20};
   const auto kill_at = steady_clock::now() + kBefore;
   bool killed = false;
   const Report report =
@@ -103,7 +104,8 @@ Run run_once(const Arguments& arguments) {
         shardbus_tools::Process& process = daemons.processes()[victim];
         workload.kill_is_sent();
         process.signal(arguments.signal == "kill" ? SIGKILL : SIGSTOP);
-        if (arguments.signal == "kill") process.wait();
+        if (arguments.signal == "kill" && !process.wait_closed(steady_clock::now() + kDeath))
+          fail(Exit::failed, "a node did not end by SIGKILL");
         workload.death_is_confirmed(clients[(victim + 1) % clients.size()].messenger());
       });
   clients.erase(clients.begin() + static_cast<std::ptrdiff_t>(victim));
@@ -162,8 +164,11 @@ void run(const Globals& globals, const Arguments& arguments) {
   std::vector<Run> runs;
   while (runs.size() < arguments.runs) {
     runs.push_back(run_once(arguments));
-    std::fprintf(stderr, "run %zu of %u: all entities answered after %.1f ms\n", runs.size(),
-                 arguments.runs, runs.back().all_answered_ms);
+    std::fprintf(stderr,
+                 "run %zu of %u: all entities answered after %.1f ms, longest silence %.1f ms, "
+                 "slowest ask %.1f ms\n",
+                 runs.size(), arguments.runs, runs.back().all_answered_ms, runs.back().stall_ms,
+                 runs.back().slowest_ask_ms);
   }
   print(globals, to_json(runs, arguments), &render_figures);
   if (sum(runs, &Run::unanswered) + sum(runs, &Run::wrong) != 0)

@@ -30,9 +30,12 @@ struct Config {
   // find the entities' state.
   Duration unhosted_patience = std::chrono::milliseconds(500);
   Duration table_patience = std::chrono::milliseconds(250);  // for a newer table, once all reported
-  std::size_t moves_percent = 10;                // moves in progress: this share of all shards, ...
-  std::size_t moves_min = 4;                     // ... but at least so many may be,
-  std::size_t moves_max = 20;                    // and never more than so many
+  std::size_t moves_percent = 10;  // moves in progress: this share of all shards, ...
+  std::size_t moves_min = 4;       // ... but at least so many may be,
+  std::size_t moves_max = 20;      // and never more than so many
+  // Moves of one node at a time, to it or from it: entities of a move wait for those beside it.
+  std::size_t moves_per_node = 1;                // at least so many may be,
+  std::size_t shards_per_move = 32;              // and one for so many shards that it has or gets
   Duration cooldown = std::chrono::seconds(10);  // a moved shard is not moved for balance again
   Planner planner;
   Planner fallback;  // gives homes where `planner` fails
@@ -154,6 +157,8 @@ class Coordinator {
   [[nodiscard]] Generation next_generation();
   [[nodiscard]] Loads loads() const;
   [[nodiscard]] bool fixed(const ShardName& name, const Shard& shard, const Peer* owner) const;
+  [[nodiscard]] Loads moves_by_node() const;
+  [[nodiscard]] bool takes_move(const Loads& moving, const Loads& totals, NodeKey node) const;
   [[nodiscard]] Cause cause_of(const PlacementSnapshot& view, const PlacementMove& move) const;
 
   // orders.cpp

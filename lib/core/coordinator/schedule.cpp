@@ -267,6 +267,7 @@ void Coordinator::apply_moves(Time now, const std::string& name, Type& type,
                               const PlacementSnapshot& view,
                               const std::vector<PlacementMove>& planned, Loads& totals) {
   std::size_t moves = 0;
+  Loads moving = moves_by_node();
   for (const PlacementMove& move : planned) {
     const std::uint32_t i = move.shard.value;
     const bool known = i < type.shards.size() && !view.fixed[i] && move.to != move.from &&
@@ -278,6 +279,14 @@ void Coordinator::apply_moves(Time now, const std::string& name, Type& type,
       continue;
     }
     Shard& shard = type.shards[i];
+    const Cause cause = cause_of(view, move);
+    if (move.from != kNoNode) {
+      const bool free =
+          takes_move(moving, totals, move.from) && takes_move(moving, totals, move.to);
+      if (!free) continue;  // planned again when another one is through
+      ++moving[move.from];
+      ++moving[move.to];
+    }
     --totals[shard.entry.owner];
     ++totals[move.to];
     if (move.from == kNoNode) {
@@ -285,10 +294,31 @@ void Coordinator::apply_moves(Time now, const std::string& name, Type& type,
       start(now, shard, OpKind::rehome, kNoNode, move.to, kNoNode,
             lost ? Cause::lost : Cause::placed);
     } else {
-      start(now, shard, OpKind::handoff, move.from, move.to, move.from, cause_of(view, move));
+      start(now, shard, OpKind::handoff, move.from, move.to, move.from, cause);
       ++moves;
     }
   }
+}
+
+Coordinator::Loads Coordinator::moves_by_node() const {
+  Loads moving;
+  for (const auto& [name, type] : types_) {
+    for (const Shard& shard : type.shards) {
+      if (shard.op.kind != OpKind::handoff) continue;
+      ++moving[shard.op.from];
+      ++moving[shard.op.to];
+    }
+  }
+  return moving;
+}
+
+// Where a node has many shards each of them is small.
+bool Coordinator::takes_move(const Loads& moving, const Loads& totals, NodeKey node) const {
+  const auto load = totals.find(node);
+  const auto busy = moving.find(node);
+  const std::size_t shards = load == totals.end() ? 0 : load->second;
+  const std::size_t limit = std::max(config_.moves_per_node, shards / config_.shards_per_move);
+  return busy == moving.end() || busy->second < limit;
 }
 
 Op& Coordinator::start(Time now, Shard& shard, OpKind kind, NodeKey from, NodeKey to,

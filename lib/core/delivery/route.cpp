@@ -15,8 +15,11 @@ Route::Step Route::go_direct() {
   return {.release = via_ != kNoNode, .send_fence = false};
 }
 
-Route::Step Route::on_entry(const TableEntry& entry) {
-  if (entry.generation < entry_.generation) return {};
+Route::Step Route::on_entry(const TableEntry& entry, Term rebuilt) {
+  if (entry.generation < entry_.generation) {
+    if (!outlived(entry, rebuilt)) return {};
+    rare_.hit(Mark::unpublished_owner_died);
+  }
   if (entry.generation == entry_.generation && entry_.owner != kNoNode) return {};
   entry_ = entry;
   if (!used_ || via_ == kNoNode) return go_direct();

@@ -47,7 +47,8 @@ class Route {
   [[nodiscard]] bool used() const { return used_; }
 
   // The table, a "moved" notice, or a fence's answer told of an entry. Older ones are ignored.
-  Step on_entry(const TableEntry& entry);
+  // `rebuilt`: the term of the coordinator whose table it is.
+  Step on_entry(const TableEntry& entry, Term rebuilt = {});
   // The answer to a fence. Answers to other fences are ignored (rule 16). `there`: the answerer can
   // be reached from here; only then may it be what the next fence goes through.
   Step on_fence_ok(std::uint64_t id, NodeKey node, Generation generation, bool there = true);
@@ -67,6 +68,11 @@ class Route {
   // Whoever had the shard gave it up, and nobody has it yet.
   [[nodiscard]] bool ownerless() const {
     return entry_.owner == kNoNode && entry_.generation.known();
+  }
+  // A next owner answers fences before the shard is its own. If it dies, and with it the only
+  // coordinator that knew of the move, the old owner goes on under its older generation.
+  [[nodiscard]] bool outlived(const TableEntry& entry, Term rebuilt) const {
+    return entry_.owner == kNoNode && entry.owner != kNoNode && rebuilt > entry_.generation.term;
   }
   Step open_fence();
   Step go_direct();

@@ -54,6 +54,7 @@ void DataPlane::end() {
   more_ = dispatch_.has_deferred() || hosts_.has_ready();
   links_.flush();
   front_.flush();
+  if (hosts_.end_old_lives()) links_.flush();
 }
 
 void DataPlane::run(std::size_t& budget) {

@@ -307,7 +307,7 @@ void Dispatch::on_table(const AllocationTable& table) {
       if (!outputs.empty()) carry_out(type, ShardId{i}, outputs);
       outputs.clear();
       if (gone_.contains(rows.entries[i].owner)) continue;
-      act(type, ShardId{i}, shard.route.on_entry(rows.entries[i]));
+      act(type, ShardId{i}, shard.route.on_entry(rows.entries[i], table.version.term));
     }
   }
   table_ = table;

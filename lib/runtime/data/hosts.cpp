@@ -353,10 +353,14 @@ void Hosts::finish_stop(Hosting& hosting, ShardId shard) {
     states.push_back(std::move(orphan.second));
     return true;
   });
-  cells.map.clear();
+  old_lives_.push_back(std::exchange(cells.map, {}));
   cells.stopping = false;
   if (hosting.placement.strict) end_guard(cells);
   context_.dispatch->on_stopped(*hosting.type, shard, std::move(states), std::move(unstarted));
+}
+
+bool Hosts::end_old_lives() {
+  return !std::exchange(old_lives_, {}).empty();
 }
 
 // False: there is no state to take along.
@@ -435,6 +439,7 @@ void Hosts::retire() {
 void Hosts::end_entities() {
   ready_.clear();
   abandoned_.clear();
+  old_lives_.clear();
   for (Hosting& hosting : hostings_) {
     for (Cells& cells : hosting.cells) cells.map.clear();
   }

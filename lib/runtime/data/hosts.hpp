@@ -66,6 +66,9 @@ class Hosts {
                Time deadline, bool fresh);
   // Starts no handler of the shard any more; calls Dispatch::on_stopped when all are done.
   void stop(Type& type, ShardId shard);
+  // Destroys what has left in this pass: whoever takes it must not wait for that. True: there was
+  // something, and it may have sent its last words.
+  bool end_old_lives();
   // Forgets the shard's entities: it belongs to another owner already.
   void drop(Type& type, ShardId shard);
   void restore(Type& type, ShardId shard, core::SavedEntity entity);
@@ -135,8 +138,9 @@ class Hosts {
     NodeKey asker;             // of the message that is being handled
     std::uint64_t slot = 0;
   };
+  using CellMap = tsl::robin_map<std::string_view, std::unique_ptr<Cell>>;  // key: Cell::id
   struct Cells {
-    tsl::robin_map<std::string_view, std::unique_ptr<Cell>> map;  // key: Cell::id
+    CellMap map;
     std::uint32_t busy = 0;
     std::uint32_t ready = 0;  // of its messages in ready_
     bool stopping = false;
@@ -253,6 +257,7 @@ class Hosts {
   std::deque<Ready> halted_;    // of strict types, ahead of what is ready
   Time halted_until_ = kNever;  // none of them ends earlier
   std::set<std::pair<std::uint32_t, std::uint32_t>> stopping_;  // local shards: type, shard
+  std::vector<CellMap> old_lives_;                // of shards whose stream is on its way
   std::vector<std::unique_ptr<Cell>> abandoned_;  // a handler may still be running in it
   bool in_user_code_ = false;
 };

@@ -152,8 +152,8 @@ void ControlLoop::wait() {
                  std::max<Duration>(kGossipPatience, 10 * options_.control.digest_interval));
   std::vector<pollfd> items{{wakeup_.descriptor(), POLLIN, 0}, {gossip_.descriptor(), POLLIN, 0}};
   for (const int descriptor : seeds_.descriptors()) items.push_back({descriptor, POLLIN, 0});
-  for (const int descriptor : prober_.descriptors()) items.push_back({descriptor, POLLOUT, 0});
-  Time wake = transport::now() + kNet;
+  death_probe_.add_waits(items);
+  Time wake = std::min(transport::now() + kNet, death_probe_.next_deadline());
   if (plane_ != nullptr) wake = std::min(wake, plane_->next_deadline());
   // Their descriptors speak only on a change: look at the sockets themselves before sleeping.
   const bool ready = gossip_.readable() || seeds_.readable();
@@ -186,11 +186,12 @@ void ControlLoop::take(FromNode& input) {
 }
 
 void ControlLoop::take(LinkLost& input) {
+  tell(LogLevel::info, "XX.link_lost", "");
   if (plane_ == nullptr) return;
   plane_->on_link_lost(transport::now(), input.node);
   const auto known = known_.find(input.node);
   if (options_.death_proof && known != known_.end()) {
-    prober_.start(input.node.value, known->second.peer, transport::now());
+    death_probe_.start(input.node.value, known->second.peer, transport::now());
   }
 }
 
@@ -257,9 +258,8 @@ void ControlLoop::read_gossip() {
 }
 
 void ControlLoop::read_probes() {
-  for (const transport::Prober::Finding& finding : prober_.collect(transport::now())) {
-    if (finding.outcome != transport::Prober::Outcome::refused || plane_ == nullptr) continue;
-    plane_->on_proof_of_death(transport::now(), NodeKey{finding.peer});
+  for (const std::uint64_t peer : death_probe_.collect(transport::now())) {
+    if (plane_ != nullptr) plane_->on_proof_of_death(transport::now(), NodeKey{peer});
   }
 }
 
@@ -386,6 +386,7 @@ void ControlLoop::carry_out(const control::SendControl& output) {
 }
 
 void ControlLoop::carry_out(const control::TellRegion& output) {
+  tell(LogLevel::info, "XX.tell_region", "");
   link_.run([self = options_.control.self.key, output](DataPlane& plane) {
     plane.dispatch().on_region_command(self, output.message);
   });
@@ -413,6 +414,7 @@ void ControlLoop::carry_out(const control::DisconnectNode& output) {
 }
 
 void ControlLoop::carry_out(const control::TableChanged& output) {
+  tell(LogLevel::info, "XX.table", std::to_string(output.table.version.number));
   table_ = std::make_shared<AllocationTable>(output.table);
   link_.run([table = table_](DataPlane& plane) { plane.dispatch().on_table(*table); });
 }

@@ -26,8 +26,8 @@
 #include "runtime/node/refounding.hpp"
 #include "runtime/node/repeats.hpp"
 #include "runtime/node/seeds.hpp"
+#include "transport/death_probe.hpp"
 #include "transport/gossip_sockets.hpp"
-#include "transport/probe.hpp"
 
 namespace shardbus::runtime {
 
@@ -124,7 +124,7 @@ class ControlLoop final : public DataListener {
   ControlOptions options_;
   Renew renew_;
   transport::Wakeup wakeup_;
-  transport::Prober prober_;
+  transport::DeathProbe death_probe_;
   std::map<NodeKey, NodeInfo> known_;             // whom the plane told us to reach
   std::unique_ptr<control::ControlPlane> plane_;  // once this node knows whom to join
   std::shared_ptr<const AllocationTable> table_ =

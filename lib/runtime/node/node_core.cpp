@@ -15,6 +15,9 @@
 namespace shardbus::runtime {
 namespace {
 
+// What the detector adds to the pause even for a regular sender (0.76 s) is more than this, so that
+// nobody is held for unreachable earlier than `failure_timeout`.
+constexpr Duration kUsualSilence = std::chrono::milliseconds(500);
 constexpr const char* kInboxFull = "the node's inbox is full";
 
 std::string with_port(const transport::Endpoint& base, unsigned offset) {
@@ -111,7 +114,7 @@ Status NodeCore::open() {
   control.control.min_members = options_.min_members;
   control.control.handoff_timeout = options_.handoff_timeout + std::chrono::seconds(2);
   failure::Config& failure = control.control.failure;
-  failure.acceptable_pause = options_.failure_timeout;
+  failure.acceptable_pause = std::max<Duration>(options_.failure_timeout - kUsualSilence, Duration::zero());
   // Not later than the others may remove a node that stands still.
   failure.pause_limit =
       std::min<Duration>(failure.pause_limit, options_.failure_timeout + options_.stable_after);

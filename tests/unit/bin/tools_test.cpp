@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -124,6 +125,18 @@ TEST(ProcessTest, ReadsLinesAndGivesTheExitCode) {
   EXPECT_EQ(process.read_line(deadline), "two");
   EXPECT_FALSE(process.read_line(deadline));
   EXPECT_EQ(process.wait(), 7);
+}
+
+TEST(ProcessTest, ItsEndIsSeenBeforeItIsCollected) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  shardbus_tools::Process process({"/bin/sh", "-c", "echo one"});
+  EXPECT_TRUE(process.wait_closed(deadline));
+  EXPECT_EQ(process.read_line(deadline), "one");
+  shardbus_tools::Process waits({"/bin/sleep", "1000"});
+  EXPECT_FALSE(waits.wait_closed(std::chrono::steady_clock::now()));
+  waits.signal(SIGKILL);
+  EXPECT_TRUE(waits.wait_closed(deadline));
+  EXPECT_EQ(waits.wait(), 128 + SIGKILL);
 }
 
 TEST(ProcessTest, TheChildSeesNoneOfOurVariables) {

@@ -239,6 +239,21 @@ TEST_F(RouteTest, AnOvertakenAnswererThatCannotBeReachedIsNoWayEither) {
   expect(route_.on_fence_ok(id, kC, gen(3)), true, false);
 }
 
+// B answers while it still receives; then it dies, and its coordinator with it, and C goes on.
+TEST_F(RouteTest, AnOwnerThatDiesBeforeTheMoveLeavesTheOldOne) {
+  use_a();
+  (void)route_.on_entry(entry(kC, 2));
+  (void)route_.on_fence_ok(route_.fence_id(), kB, gen(4));
+  expect_open(kB, 4);
+  expect(route_.on_entry(entry(kC, 2), Term{2}), false, false);
+  expect_open(kB, 4);
+  expect(route_.on_dead(kB), false, false);
+  expect(route_.on_entry(entry(kC, 2), Term{1}), false, false);
+  EXPECT_FALSE(route_.may_send()) << "the coordinator of that time may still know better";
+  expect(route_.on_entry(entry(kC, 2), Term{2}), true, false);
+  expect_open(kC, 2);
+}
+
 TEST_F(RouteTest, WayLostOpensTheWayFromThere) {
   use_a();
   expect(route_.on_way_lost(kB), false, false);
