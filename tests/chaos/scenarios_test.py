@@ -217,13 +217,13 @@ def owner_of(cluster, name, member):
 
 def test_h002_what_is_queued_when_a_shard_moves_is_handled_once_and_in_order(tmp_path):
     count, name = 100, "order-311"
-    with cluster_of(2, tmp_path, "--handoff-timeout", "30s", "--leave-timeout", "60s") as cluster:
+    with cluster_of(2, tmp_path, "--leave-timeout", "60s") as cluster:
         hosted_by(cluster, cluster[1], cluster.members)
         owner = owner_of(cluster, name, cluster[1])
         other = next(member for member in cluster.members if member is not owner)
         with shardbus.connect(other.address) as bus:
             asks = [bus.entity(TYPE, name).ask_future(
-                "add", {"sender": "burst", "seq": seq, "busy": 0.05}, timeout=60)
+                "add", {"sender": "burst", "seq": seq, "busy": 0.1}, timeout=60)
                 for seq in range(1, count + 1)]
             asks[4].result(20)
             assert owner.leave() == 0

@@ -471,7 +471,8 @@ class Worker(Caller, Handler):
                  and shard_of(key[1], release.shard_count) == release.shard]
         move = _Move(self, release, self._epoch, len(cells))
         for key, cell in cells:
-            self._give_back_unbegun(cell, move)
+            if self._parted is None:  # else perhaps nobody else can do it
+                self._give_back_unbegun(cell, move)
             self._enqueue(cell, _Task(move=move))
             # A later message for the shard belongs to a new life.
             del self._cells[key]
