@@ -83,6 +83,8 @@ class ControlPlane {
   [[nodiscard]] const MemberSet& members() const { return membership_.set(); }
   // What members host, by name, with the settings of the oldest that does. After take_outputs().
   [[nodiscard]] const std::vector<HostedType>& known_types() const { return known_types_; }
+  // While this node leaves and others stay: the types that nobody else could take from it.
+  [[nodiscard]] std::vector<std::string> only_here() const;
   [[nodiscard]] const Vote& vote() const { return election_.vote(); }
   [[nodiscard]] Authority authority() const { return election_.authority(); }
   [[nodiscard]] std::uint64_t cluster_id() const { return cluster_id_; }
@@ -184,6 +186,7 @@ class ControlPlane {
   [[nodiscard]] coordinator::View coordinator_view() const;
   [[nodiscard]] KeySet unreachable() const;
   [[nodiscard]] KeySet leaving() const;
+  [[nodiscard]] KeySet staying() const;
   [[nodiscard]] bool others_stay() const;
   [[nodiscard]] bool nobody_else() const;
   [[nodiscard]] bool deciding() const { return election_.authority() != Authority::none; }

@@ -284,6 +284,7 @@ Status NodeCore::leave(milliseconds deadline) {
   const Time until = transport::now() + deadline;
   control_->leave();
   const bool left = control_->wait_left(until);
+  link_->run_and_wait([](DataPlane& plane) { plane.give_up_states(); });
   if (left) part(std::min(until, transport::now() + std::chrono::seconds(4)));
   stop();
   if (left) return {};

@@ -383,6 +383,29 @@ TEST_F(PairTest, WhoLeaveTogetherBothLeaveInOrder) {
   EXPECT_TRUE(second_.left);
 }
 
+// The workers of such types have to go elsewhere before the node can.
+TEST_F(PairTest, ALeaverKnowsWhatNobodyElseHosts) {
+  run(5ms);
+  second_.plane.on_seed(now_, first_.info, "orders", first_.plane.cluster_id());
+  first_.plane.on_hosted_types(now_, {HostedType{"cart", 4}, HostedType{"user", 4}});
+  second_.plane.on_hosted_types(now_, {HostedType{"cart", 4}});
+  run(500ms);
+  ASSERT_EQ(first_.plane.members().members.size(), 2U);
+  EXPECT_TRUE(first_.plane.only_here().empty());
+  first_.plane.leave(now_);
+  EXPECT_THAT(first_.plane.only_here(), testing::ElementsAre("user"));
+  second_.plane.on_hosted_types(now_, {});
+  run(10ms);
+  EXPECT_THAT(first_.plane.only_here(), testing::ElementsAre("cart", "user"));
+  second_.plane.on_hosted_types(now_, {HostedType{"cart", 4}, HostedType{"user", 4}});
+  run(10ms);
+  EXPECT_TRUE(first_.plane.only_here().empty());
+  second_.plane.on_hosted_types(now_, {});
+  second_.plane.leave(now_);
+  run(10ms);
+  EXPECT_TRUE(first_.plane.only_here().empty()) << "there is nobody to go to";
+}
+
 // Others keep an incarnation that left for gone: as a member they would not speak with it.
 TEST_F(PairTest, AnIncarnationThatWasAMemberIsNotLetInAgain) {
   run(5ms);
