@@ -173,7 +173,8 @@ bool Coordinator::somebody_stays() const {
   });
 }
 
-// For how long an owner keeps shards that nobody hosts.
+// For how long an owner keeps shards that it does not host any more, and nobody else does: one that
+// leaves has sent its workers away, so they are about to host the type elsewhere.
 Duration Coordinator::patience_with(NodeKey owner) const {
   const Peer* peer = find(owner);
   const bool leaves = peer != nullptr && !peer->dead && peer->leaving;
@@ -195,7 +196,9 @@ void Coordinator::drop_unhosted(Time now, const std::string& name, Type& type,
     const Peer* owner = find(shard.entry.owner);
     const bool joining = owner != nullptr && !owner->dead && owner->state == MemberState::joining;
     if (joining) continue;
-    const Time end = type.unhosted_since + patience_with(shard.entry.owner);
+    const bool hosts = owner != nullptr && find_hosted(owner->hosts, name) != nullptr;
+    const Time end = type.unhosted_since +
+                     (hosts ? config_.unhosted_patience : patience_with(shard.entry.owner));
     if (now < end) {
       deadline_ = std::min(deadline_, end);
       continue;
