@@ -381,7 +381,7 @@ def test_stop_hands_every_state_back(broker):
         for number in range(40):
             bus.entity("cart", f"c{number}").ask("add", {"name": "tea", "amount": number})
     assert states(broker, "cart") == {b"c%d" % number: {"tea": number} for number in range(40)}
-    assert broker.seen[GOODBYE] == 2
+    eventually(lambda: broker.seen[GOODBYE] == 2)
 
 
 def test_a_handler_that_does_not_end_keeps_back_no_other_state(broker):
