@@ -9,8 +9,8 @@
 #include <chrono>
 #include <climits>
 #include <cstdio>
-#include <memory>
 #include <ctime>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 namespace shardbusd {

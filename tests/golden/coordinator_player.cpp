@@ -1,4 +1,6 @@
 // Player of the coordinator (node 1). Every node hosts the types named by the last `view`.
+#include <algorithm>
+
 #include "base/model/text.hpp"
 #include "core/coordinator/coordinator.hpp"
 #include "core/placement/planners.hpp"
@@ -13,7 +15,8 @@ ShardName shard(const std::string& text) {
   return ShardName{parts.at(0), ShardId{static_cast<std::uint32_t>(std::stoul(parts.at(1)))}};
 }
 
-// view nodes=1,2:dead,3:unreachable,4:leaving,5:joining hosts=cart/4,user/2/strict strict_homes=0|1
+// view nodes=1,2:dead,3:unreachable,4:leaving,5:joining,6:idle,7:leaving:idle strict_homes=0|1
+//      hosts=cart/4,user/2/strict
 // decide term= | stop | tick
 // report N cart:0=owner@2/1/3 cart:1=sending@2/1/4>3   (the state of each shard, type size 2)
 // answer owned|frozen cart:0 2/1/3 N
@@ -75,12 +78,14 @@ class CoordinatorPlayer final : public Player {
       coordinator::Peer peer;
       peer.key = node(fields[0]);
       peer.name = "n" + fields[0];
-      const std::string mark = fields.size() > 1 ? fields[1] : "";
-      peer.dead = mark == "dead";
-      peer.reachable = mark != "unreachable";
-      peer.leaving = mark == "leaving";
-      if (mark == "joining") peer.state = MemberState::joining;
-      if (mark != "idle") peer.hosts = hosts;
+      const auto is = [&fields](const char* mark) {
+        return std::find(fields.begin() + 1, fields.end(), mark) != fields.end();
+      };
+      peer.dead = is("dead");
+      peer.reachable = !is("unreachable");
+      peer.leaving = is("leaving");
+      if (is("joining")) peer.state = MemberState::joining;
+      if (!is("idle")) peer.hosts = hosts;
       view.peers.push_back(peer);
     }
     return view;

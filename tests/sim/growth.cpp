@@ -143,7 +143,11 @@ class Growth {
   }
 
   void tell(const char* what) {
-    told_(std::string(what) + " (from " + std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(events_.now() - Time{}).count()) + " ms" + ")");
+    told_(
+        std::string(what) + " (from " +
+        std::to_string(
+            std::chrono::duration_cast<std::chrono::milliseconds>(events_.now() - Time{}).count()) +
+        " ms" + ")");
   }
 
   template <class F>
@@ -175,8 +179,8 @@ class Growth {
     result_.digest_bytes = last_digest_;
   }
 
-  // Each hears of a set that has all of them, and has heard all, as if they had joined one by one long
-  // ago.
+  // Each hears of a set that has all of them, and has heard all, as if they had joined one by one
+  // long ago.
   void form_at_once() {
     for (int i = 0; i < options_.nodes; ++i) start(i == 0);
     Digest digest;

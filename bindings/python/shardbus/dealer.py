@@ -28,7 +28,7 @@ class Dealer:
         self.session = session
         self._context = context
         self._poller = poller
-        self._next_address = 0
+        self._next_address = session.settings.first
         self._frames: collections.deque = collections.deque()
         self._socket: Optional[zmq.Socket] = None
         self._monitor: Optional[zmq.Socket] = None
@@ -70,7 +70,7 @@ class Dealer:
         self._socket.connect(address)
         self._poller.register(self._socket, zmq.POLLIN)
         self._poller.register(self._monitor, zmq.POLLIN)
-        self.session.connected(now)
+        self.session.connected(now, address)
 
     def close(self, linger_ms: int = LINGER_MS) -> None:
         if self._socket is not None:

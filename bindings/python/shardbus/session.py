@@ -49,6 +49,7 @@ class Settings(NamedTuple):
     max_batch: int = 256
     max_waiting: int = 4096  # messages without credit or session
     addresses: tuple = ()  # of nodes, tried in turn
+    first: int = 0  # where in `addresses` to begin; taken modulo their number
     table: bool = False  # whether we want to know the owners of shards
 
 
@@ -107,6 +108,8 @@ class Session:
         self.welcome: Optional[wire.Welcome] = None
         self.rejection: Optional[ShardbusError] = None
         self.rebuild_at: Optional[float] = 0.0
+        self.address = ""  # of the node that this is, or will be, a session with
+        self._rejected_by: set = set()  # addresses, since the last session
         self.counters: collections.Counter = collections.Counter()
         self.flushed = 0  # messages that left the queue, ever
         self._asks: dict = {}
@@ -207,10 +210,11 @@ class Session:
 
     # --- from the driver ---
 
-    def connected(self, now: float) -> None:
-        """There is a new socket: greet."""
+    def connected(self, now: float, address: str = "") -> None:
+        """There is a new socket, to `address`: greet."""
         if self.state == "stopped":
             return
+        self.address = address
         self.rebuild_at = None
         self._greet(now)
 
@@ -313,6 +317,7 @@ class Session:
         self.state = "open"
         self.welcome = welcome
         self.rejection = None
+        self._rejected_by.clear()
         self.rebuild_at = None
         self._granted, self._spent = welcome.credit, (0, 0)
         self._ticked_at = self._pinged_at = now
@@ -328,8 +333,20 @@ class Session:
         if self.state != "greeting":
             return
         self.rejection = error_from_code(refusal.code, refusal.text)
-        LOG.warning("rejected: %s", self.rejection)
-        self._close(now + (refusal.retry_after_ms / 1000 or REJECTED_PAUSE))
+        pause, what_next = self._after_reject(refusal.retry_after_ms / 1000 or REJECTED_PAUSE)
+        LOG.warning("rejected by %s: %s; %s", self.address or "the node", self.rejection, what_next)
+        self._close(now + pause)
+
+    def _after_reject(self, pause: float) -> tuple:
+        """Another node may take us at once, if this one merely cannot now: each is asked once."""
+        number = len(self.settings.addresses)
+        self._rejected_by.add(self.address)
+        if number <= 1:
+            return pause, f"trying again in {pause:g} s"
+        if self.rejection.retry != "no" and len(self._rejected_by) < number:
+            return RECONNECT_PAUSE, "going on with the next address"
+        self._rejected_by.clear()
+        return pause, f"going on with the next address in {pause:g} s"
 
     # --- the end of a session ---
 

@@ -318,7 +318,7 @@ class _Move:
 
 
 class Worker(Caller, Handler):
-    """Runs the given classes for one node at a time.
+    """Runs the given classes for one node at a time, at first for a random one of `addresses`.
 
     `threads` handlers run side by side, never two of one entity. A handler may block and may ask
     other entities; a coroutine handler occupies one of the threads too.
@@ -334,8 +334,10 @@ class Worker(Caller, Handler):
             self._classes[hosted.name] = (cls, hosted)
         listed = [addresses] if isinstance(addresses, str) else list(addresses)
         types = tuple(hosted for _, hosted in self._classes.values())
-        settings = Settings("worker", new_sender(), name, cluster, types, window,
-                            addresses=tuple(listed))
+        sender = new_sender()
+        # Workers with the same list would otherwise all go to its first node.
+        settings = Settings("worker", sender, name, cluster, types, window,
+                            addresses=tuple(listed), first=sender)
         Caller.__init__(self, Link(Session(settings, self)))
         self._window = window
         self._pool = concurrent.futures.ThreadPoolExecutor(threads, "shardbus-entity")

@@ -46,8 +46,8 @@ struct Stamp {
 };
 
 // Versioned list of members. `previous` is the list that the last counted version had; it is needed
-// for joint counting while this version is not counted yet. A stamp belongs to one list for good, so
-// a digest may name a set by its stamp and flags alone (`is_brief`).
+// for joint counting while this version is not counted yet. A stamp belongs to one list for good,
+// so a digest may name a set by its stamp and flags alone (`is_brief`).
 struct MemberSet {
   Stamp stamp;
   std::vector<Member> members;    // ordered by age, then key

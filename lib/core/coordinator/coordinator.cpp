@@ -58,8 +58,8 @@ void Coordinator::set_view(const View& view) {
   dirty_ = true;
 }
 
-// When nodes come or go what was balanced is not so any more, and what has moved may move again: also
-// what fled from a node that left or was drained, and is here again.
+// When nodes come or go what was balanced is not so any more, and what has moved may move again:
+// also what fled from a node that left or was drained, and is here again.
 void Coordinator::end_rests() {
   for (auto& [name, type] : types_) {
     for (Shard& shard : type.shards) {

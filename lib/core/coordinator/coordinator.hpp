@@ -27,7 +27,8 @@ struct Config {
   Duration resend = std::chrono::milliseconds(250);    // of commands and report requests
   Duration handoff_timeout = std::chrono::seconds(7);  // regions abandon entities after 5 s
   // A type without hosts keeps its owners for so long: another host may just have come, and would
-  // find the entities' state.
+  // find the entities' state. Owners that leave keep it for `handoff_timeout`: their workers have
+  // to hand their entities back before they go to another node.
   Duration unhosted_patience = std::chrono::milliseconds(500);
   Duration table_patience = std::chrono::milliseconds(250);  // for a newer table, once all reported
   std::size_t moves_percent = 10;  // moves in progress: this share of all shards, ...
@@ -138,7 +139,8 @@ class Coordinator {
   [[nodiscard]] PlacementSnapshot snapshot(Time now, const std::string& name, const Type& type,
                                            const Loads& totals, std::size_t budget) const;
   [[nodiscard]] bool may_rehome(const std::string& name) const;
-  bool waits_for_host(Time now, Type& type);
+  [[nodiscard]] bool somebody_stays() const;
+  [[nodiscard]] Duration patience_with(NodeKey owner) const;
   void drop_unhosted(Time now, const std::string& name, Type& type,
                      const PlacementSnapshot& snapshot);
   void wait_for_former(Time now, Shard& shard, NodeKey owner);

@@ -91,10 +91,7 @@ void Coordinator::plan_type(Time now, const std::string& name, Type& type, Loads
     if (now < shard.rests_until) deadline_ = std::min(deadline_, shard.rests_until);
   }
   PlacementSnapshot view = snapshot(now, name, type, totals, budget);
-  if (view.nodes.empty()) {
-    if (!waits_for_host(now, type)) drop_unhosted(now, name, type, view);
-    return;
-  }
+  if (view.nodes.empty()) return drop_unhosted(now, name, type, view);
   type.unhosted_since = kNever;
   if (view.nodes.size() == 1 &&
       std::find(view.owners.begin(), view.owners.end(), kNoNode) == view.owners.end()) {
@@ -168,28 +165,45 @@ bool Coordinator::fixed(const ShardName& name, const Shard& shard, const Peer* o
   return cordoned(*owner) && !draining(*owner) && !wanted && may_own(*owner, name.type, count);
 }
 
-bool Coordinator::waits_for_host(Time now, Type& type) {
-  type.unhosted_since = std::min(type.unhosted_since, now);
-  const Time end = type.unhosted_since + config_.unhosted_patience;
-  if (now >= end) return false;
-  deadline_ = std::min(deadline_, end);
-  return true;
+// Whether anybody is left who could host what a leaving node gives up.
+bool Coordinator::somebody_stays() const {
+  return std::any_of(peers_.begin(), peers_.end(), [](const Peer& peer) {
+    const bool stays = peer.state == MemberState::up || peer.state == MemberState::joining;
+    return stays && !peer.dead && !peer.leaving;
+  });
 }
 
-// Nobody hosts the type: what its owners cannot run is owned by nobody. A living owner that merely
-// cannot be heard keeps its shards. They may come to a node again when that owner has let go.
+// For how long an owner keeps shards that it does not host any more, and nobody else does: one that
+// leaves has sent its workers away, so they are about to host the type elsewhere.
+Duration Coordinator::patience_with(NodeKey owner) const {
+  const Peer* peer = find(owner);
+  const bool leaves = peer != nullptr && !peer->dead && peer->leaving;
+  return leaves && somebody_stays() ? config_.handoff_timeout : config_.unhosted_patience;
+}
+
+// Nobody hosts the type: what its owners cannot run is owned by nobody, after a while. A living
+// owner that merely cannot be heard keeps its shards. They may come to a node again when that owner
+// has let go.
 void Coordinator::drop_unhosted(Time now, const std::string& name, Type& type,
                                 const PlacementSnapshot& snapshot) {
+  type.unhosted_since = std::min(type.unhosted_since, now);
   const bool all_heard = std::all_of(peers_.begin(), peers_.end(),
                                      [](const Peer& peer) { return peer.dead || peer.heard; });
   if (!all_heard) return;
-  rare_.hit(Mark::unhosted);
   for (std::uint32_t i = 0; i < type.shards.size(); ++i) {
     Shard& shard = type.shards[i];
     if (snapshot.fixed[i] || shard.entry.owner == kNoNode) continue;
     const Peer* owner = find(shard.entry.owner);
     const bool joining = owner != nullptr && !owner->dead && owner->state == MemberState::joining;
     if (joining) continue;
+    const bool hosts = owner != nullptr && find_hosted(owner->hosts, name) != nullptr;
+    const Time end = type.unhosted_since +
+                     (hosts ? config_.unhosted_patience : patience_with(shard.entry.owner));
+    if (now < end) {
+      deadline_ = std::min(deadline_, end);
+      continue;
+    }
+    rare_.hit(Mark::unhosted);
     wait_for_former(now, shard, shard.entry.owner);
     set_entry(ShardName{name, ShardId{i}}, shard, TableEntry{kNoNode, next_generation()},
               Cause::unhosted);

@@ -119,8 +119,9 @@ std::vector<Repeat> ControlPlane::repeats() const {
   return result;
 }
 
-// The list goes out with the version, from who made it; and then from each member in turn, about one
-// in each interval, for those that missed it. So its cost does not grow with the square of the nodes.
+// The list goes out with the version, from who made it; and then from each member in turn, about
+// one in each interval, for those that missed it. So its cost does not grow with the square of the
+// nodes.
 bool ControlPlane::list_is_due() const {
   const MemberSet& set = membership_.set();
   const bool news = set.stamp.claimant == self_ && set.stamp != published_.set.stamp;

@@ -83,6 +83,8 @@ class ControlPlane {
   [[nodiscard]] const MemberSet& members() const { return membership_.set(); }
   // What members host, by name, with the settings of the oldest that does. After take_outputs().
   [[nodiscard]] const std::vector<HostedType>& known_types() const { return known_types_; }
+  // While this node leaves and others stay: the types that nobody else could take from it.
+  [[nodiscard]] std::vector<std::string> only_here() const;
   [[nodiscard]] const Vote& vote() const { return election_.vote(); }
   [[nodiscard]] Authority authority() const { return election_.authority(); }
   [[nodiscard]] std::uint64_t cluster_id() const { return cluster_id_; }
@@ -111,8 +113,8 @@ class ControlPlane {
 
   struct Unheard {
     KeySet unreachable;
-    // And who was never heard: who has just joined has not missed anybody yet, but nobody may rely on
-    // it to reach one either.
+    // And who was never heard: who has just joined has not missed anybody yet, but nobody may rely
+    // on it to reach one either.
     KeySet told;
   };
 
@@ -192,6 +194,7 @@ class ControlPlane {
   const Unheard& unheard();
   [[nodiscard]] KeySet leaving() const;
   [[nodiscard]] KeySet all_leaving() const;  // also those whose state in the set says so
+  [[nodiscard]] KeySet staying() const;
   [[nodiscard]] bool others_stay() const;
   [[nodiscard]] bool nobody_else() const;
   [[nodiscard]] bool deciding() const { return election_.authority() != Authority::none; }

@@ -384,14 +384,34 @@ void ControlPlane::leave_as_last() {
 }
 
 bool ControlPlane::others_stay() const {
+  return !staying().empty();
+}
+
+// The others that are here and will be.
+KeySet ControlPlane::staying() const {
+  KeySet result;
   const KeySet going = leaving();
-  return std::any_of(membership_.set().members.begin(), membership_.set().members.end(),
-                     [&](const Member& member) {
-                       const NodeKey key = member.node.key;
-                       return key != self_ && member.state == MemberState::up &&
-                              !contains(going, key) && !contains(dead_, key) &&
-                              detector_.reach(key) == failure::Reach::reachable;
-                     });
+  for (const Member& member : membership_.set().members) {
+    const NodeKey key = member.node.key;
+    const bool stays = key != self_ && member.state == MemberState::up && !contains(going, key) &&
+                       !contains(dead_, key) && detector_.reach(key) == failure::Reach::reachable;
+    if (stays) insert(result, key);
+  }
+  return result;
+}
+
+std::vector<std::string> ControlPlane::only_here() const {
+  std::vector<std::string> result;
+  const KeySet others = leaving_ && !stopped_ ? staying() : KeySet{};
+  if (others.empty()) return result;
+  for (const HostedType& type : hosts_) {
+    const bool elsewhere = std::any_of(others.begin(), others.end(), [&](NodeKey key) {
+      const auto peer = peers_.find(key);
+      return peer != peers_.end() && find_hosted(peer->second.hosts, type.name) != nullptr;
+    });
+    if (!elsewhere) result.push_back(type.name);
+  }
+  return result;
 }
 
 const ControlPlane::Unheard& ControlPlane::unheard() {

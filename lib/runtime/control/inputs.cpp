@@ -145,8 +145,8 @@ bool ControlPlane::check_identity(const Digest& digest) {
   }
   const MemberSet& mine = membership_.set();
   const bool as_mine = is_brief(digest.set) && digest.set.stamp == mine.stamp;
-  const bool admitted = digest.cluster_id == cluster_id_ &&
-                        takes_part(as_mine ? mine : digest.set, digest.from.key);
+  const bool admitted =
+      digest.cluster_id == cluster_id_ && takes_part(as_mine ? mine : digest.set, digest.from.key);
   return note_incarnation(digest.from, admitted);
 }
 

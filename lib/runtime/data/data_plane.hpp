@@ -76,6 +76,16 @@ class DataPlane {
   // Until when handlers of strict types may start.
   void set_strict_until(Time until);
   void set_known_types(std::vector<HostedType> types) { hosts_.set_known_types(std::move(types)); }
+  // This node leaves the cluster: workers that are not here yet go elsewhere.
+  void begin_leave() {
+    front_.refuse_workers();
+    hosts_.begin_leave();
+  }
+  // No other node hosts these types: their workers go elsewhere too, and the states stay here until
+  // the shards follow them.
+  void send_workers_away(const std::vector<std::string>& types) { hosts_.send_workers_away(types); }
+  // The last words of a node that has left, or could not in time.
+  void give_up_states() { hosts_.give_up_states(); }
   void connect(const NodeInfo& node) { links_.open(node, kNever); }
   // For a few envelopes only: the link goes again by itself, unless `connect` claims it.
   void reach(const NodeInfo& node) { links_.reach(node); }

@@ -61,7 +61,7 @@ void Dispatch::carry_out_one(Type& type, ShardId id, core::RegionOutput& output)
             context_.listener->log(o.fenced ? LogLevel::warn : LogLevel::debug,
                                    o.fenced ? "region.fenced" : "region.dropped",
                                    "type=" + type.name + " shard=" + std::to_string(id.value));
-            context_.hosts->drop(type, id);
+            context_.hosts->drop(type, id, o.fenced);
           },
       },
       output);

@@ -179,7 +179,8 @@ void FrontDoor::on_session_envelope(FrontSession*& session, const wire::Envelope
     case wire::Kind::offer: {
       std::vector<HostedType> types;
       if (wire::decode_offer(envelope, types) != Errc::ok) break;
-      if (types.empty()) return context_.hosts->give_back(session->number);
+      const bool goes = types.empty() || refuses_workers_;
+      if (goes) return context_.hosts->give_back(session->number);
       return context_.hosts->add_worker(session->number, session->label, types);
     }
     case wire::Kind::goodbye:
@@ -339,7 +340,8 @@ wire::Reject FrontDoor::objection(const wire::Hello& hello, const FrontSession* 
   if (hello.role == wire::Role::node) {
     return reject(Errc::invalid_argument, "nodes greet at " + context_.config.self.peer);
   }
-  if (leaving_) return reject(Errc::not_ready, "this node leaves the cluster", kRetryMs);
+  const bool leaves = leaving_ || (refuses_workers_ && hello.role == wire::Role::worker);
+  if (leaves) return reject(Errc::not_ready, "this node leaves the cluster", kRetryMs);
   if (session == nullptr && sessions_.size() >= context_.config.sessions) {
     context_.count(Count::refused_sessions);
     return reject(Errc::busy, "sessions are at their limit", kRetryMs);

@@ -64,6 +64,8 @@ class FrontDoor {
   bool send_to_worker(std::uint64_t session, const wire::Message& message);
   void send_raw(std::uint64_t session, std::string_view envelope);
 
+  // No worker is taken any more.
+  void refuse_workers() { refuses_workers_ = true; }
   // The node is about to stop: clients go elsewhere, and what they have asked is still answered.
   void say_goodbye();
   // Nothing is open for them any more, and for a moment nothing new has come.
@@ -114,6 +116,7 @@ class FrontDoor {
   std::deque<std::pair<Time, std::uint32_t>> kicks_;            // connections to be cut
   bool backlog_ = false;
   bool leaving_ = false;
+  bool refuses_workers_ = false;
   Time last_message_{};  // while leaving
   Time retry_ = kNever;
   Time table_due_ = kNever;

@@ -380,24 +380,28 @@ bool Hosts::save(const Hosting& hosting, Cell& cell, std::string& state) {
   return false;
 }
 
-void Hosts::drop(Type& type, ShardId shard) {
+void Hosts::drop(Type& type, ShardId shard, bool fenced) {
   Hosting& hosting = hosting_of(type);
   Cells& cells = hosting.cells[shard.value];
   std::vector<core::Parked> unstarted;
   std::vector<std::unique_ptr<Cell>> left;
+  std::size_t lost = 0;
   for (auto it = cells.map.begin(); it != cells.map.end(); ++it) {
     Cell& cell = *it->second;
     take_back(cell);
     for (core::Parked& parked : cell.mailbox) unstarted.push_back(std::move(parked));
     cell.mailbox.clear();
+    std::string state;
+    lost += !fenced && !cell.busy && save(hosting, cell, state) ? 1 : 0;
     if (cell.busy) left.push_back(std::move(it.value()));
   }
+  note_lost(hosting, shard, lost);
   cells.map.clear();
   cells.busy = 0;
   cells.stopping = false;
   end_guard(cells);
   take_ready(hosting, shard, unstarted);
-  drop_at_worker(hosting, shard, unstarted);
+  drop_at_worker(hosting, shard, fenced, unstarted);
   lose_orphan_states(hosting, shard);
   leave_behind(std::move(left));
   const Errc code = has(type) ? Errc::stale_owner : Errc::no_such_type;

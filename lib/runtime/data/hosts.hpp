@@ -69,8 +69,9 @@ class Hosts {
   // Destroys what has left in this pass: whoever takes it must not wait for that. True: there was
   // something, and it may have sent its last words.
   bool end_old_lives();
-  // Forgets the shard's entities: it belongs to another owner already.
-  void drop(Type& type, ShardId shard);
+  // Forgets the shard's entities: it belongs to another owner already (`fenced`), or to nobody, and
+  // then their state is lost.
+  void drop(Type& type, ShardId shard, bool fenced);
   void restore(Type& type, ShardId shard, core::SavedEntity entity);
 
   // --- workers, by session number ---
@@ -81,6 +82,13 @@ class Hosts {
   // The worker wants to go: it gets nothing new, and is asked for all of its shards. GOODBYE says
   // that it has given back the last one.
   void give_back(std::uint64_t session);
+  // This node leaves: messages without a host wait as long as their shard is here.
+  void begin_leave() { leaving_ = true; }
+  // Gives back all workers of these types: no other node hosts them, so the workers have to go to
+  // one. Repeating it does no harm.
+  void send_workers_away(const std::vector<std::string>& types);
+  // Counts and logs the states that nobody took.
+  void give_up_states();
   void on_worker_credit(std::uint64_t session);
   void on_released(std::uint64_t session, wire::Released released);
 
@@ -163,6 +171,8 @@ class Hosts {
     std::vector<std::uint64_t> worker_of;  // per shard; 0: none yet
     std::deque<Waiting> orphans;           // no host at the moment
     std::vector<std::pair<ShardId, core::SavedEntity>> orphan_states;
+    std::set<std::uint32_t> lost_shards;  // their states were lost, and nobody has been told yet
+    std::size_t lost_states = 0;
   };
   // A shard that a worker was asked to give back.
   struct Releasing {
@@ -226,9 +236,12 @@ class Hosts {
   void release_from_worker(Hosting& hosting, ShardId shard, std::uint64_t session,
                            Releasing::Then then);
   void set_aside(Worker& worker);
-  void drop_at_worker(Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
+  void drop_at_worker(Hosting& hosting, ShardId shard, bool fenced,
+                      std::vector<core::Parked>& unstarted);
   void lose_orphan_states(Hosting& hosting, ShardId shard);
-  void note_lost(const ShardName& shard, std::size_t states, std::string_view why);
+  void note_lost(Hosting& hosting, ShardId shard, std::size_t states);
+  void tell_of_lost();
+  void expire_orphans(Hosting& hosting);
   void take_orphans(Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
   void released(Hosting& hosting, ShardId shard, std::uint64_t session, Releasing part);
   bool take_states(Releasing& part, std::vector<wire::EntityState>& states);
@@ -260,6 +273,8 @@ class Hosts {
   std::vector<CellMap> old_lives_;                // of shards whose stream is on its way
   std::vector<std::unique_ptr<Cell>> abandoned_;  // a handler may still be running in it
   bool in_user_code_ = false;
+  bool leaving_ = false;
+  bool lost_ = false;  // something is to be told of
 };
 
 }  // namespace shardbus::runtime

@@ -236,6 +236,17 @@ void Hosts::give_back(std::uint64_t session) {
   say_goodbye_if_parted(session);
 }
 
+void Hosts::send_workers_away(const std::vector<std::string>& types) {
+  std::set<std::uint64_t> going;
+  for (const std::string& name : types) {
+    const Type* type = context_.dispatch->find_type(name);
+    if (type == nullptr || type->index >= hostings_.size()) continue;
+    const Hosting& hosting = hostings_[type->index];
+    going.insert(hosting.workers.begin(), hosting.workers.end());
+  }
+  for (const std::uint64_t session : going) give_back(session);
+}
+
 void Hosts::say_goodbye_if_parted(std::uint64_t session) {
   const auto found = workers_.find(session);
   if (found == workers_.end() || !found->second.parting) return;
@@ -281,21 +292,24 @@ void Hosts::set_aside(Worker& worker) {
 
 // Asks for the shard back only so that the worker lets go: what it sends along is of a life that is
 // over.
-void Hosts::drop_at_worker(Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted) {
+void Hosts::drop_at_worker(Hosting& hosting, ShardId shard, bool fenced,
+                           std::vector<core::Parked>& unstarted) {
+  const Releasing::Then over = fenced ? Releasing::Then::nothing : Releasing::Then::lose;
   const std::pair place{hosting.type->index, shard.value};
   const std::uint64_t assigned = std::exchange(hosting.worker_of[shard.value], 0);
   std::vector<std::uint64_t> sessions;
   for (auto& [session, worker] : workers_) {
     const bool gives = worker.releasing.contains(place);
     if (!gives && session != assigned) continue;
-    if (!gives) release_from_worker(hosting, shard, session, Releasing::Then::nothing);
+    if (!gives) release_from_worker(hosting, shard, session, over);
     set_aside(worker);
     Releasing& part = worker.releasing.at(place);
     if (part.then == Releasing::Then::stay) {
       part.then = Releasing::Then::lose;
-      note_lost({hosting.type->name, shard}, part.states.size(), kNoHost);
+      note_lost(hosting, shard, part.states.size());
     } else if (!part.over()) {
-      part.then = Releasing::Then::nothing;
+      part.then = over;
+      if (!fenced) note_lost(hosting, shard, part.states.size());
     }
     part.states.clear();
     sessions.push_back(session);
@@ -309,15 +323,45 @@ void Hosts::drop_at_worker(Hosting& hosting, ShardId shard, std::vector<core::Pa
 void Hosts::lose_orphan_states(Hosting& hosting, ShardId shard) {
   const std::size_t lost = std::erase_if(hosting.orphan_states,
                                          [&](const auto& orphan) { return orphan.first == shard; });
-  note_lost({hosting.type->name, shard}, lost, kNoHost);
+  note_lost(hosting, shard, lost);
 }
 
-void Hosts::note_lost(const ShardName& shard, std::size_t states, std::string_view why) {
+// Shards of a type are usually lost together, so that one line tells of all.
+void Hosts::note_lost(Hosting& hosting, ShardId shard, std::size_t states) {
   for (std::size_t i = 0; i < states; ++i) context_.count(Count::states_lost);
   if (states == 0) return;
-  context_.listener->log(LogLevel::warn, "worker.states_lost",
-                         "type=" + shard.type + " shard=" + std::to_string(shard.shard.value) +
-                             " entities=" + std::to_string(states) + " reason=" + std::string(why));
+  hosting.lost_shards.insert(shard.value);
+  hosting.lost_states += states;
+  lost_ = true;
+}
+
+void Hosts::tell_of_lost() {
+  if (!std::exchange(lost_, false)) return;
+  for (Hosting& hosting : hostings_) {
+    const std::size_t shards = std::exchange(hosting.lost_shards, {}).size();
+    const std::size_t states = std::exchange(hosting.lost_states, 0);
+    if (states == 0) continue;
+    context_.listener->log(
+        LogLevel::warn, hosting.local ? "entity.states_lost" : "worker.states_lost",
+        "type=" + hosting.type->name + " shards=" + std::to_string(shards) +
+            " entities=" + std::to_string(states) + " reason=" + std::string(kNoHost));
+  }
+}
+
+void Hosts::give_up_states() {
+  for (auto& [session, worker] : workers_) {
+    for (auto& [place, part] : worker.releasing) {
+      if (part.then != Releasing::Then::stay) continue;
+      note_lost(hostings_[place.first], ShardId{place.second}, part.states.size());
+      part.states.clear();
+    }
+  }
+  for (Hosting& hosting : hostings_) {
+    for (const auto& [shard, entity] : std::exchange(hosting.orphan_states, {})) {
+      note_lost(hosting, shard, 1);
+    }
+  }
+  tell_of_lost();
 }
 
 void Hosts::on_released(std::uint64_t session, wire::Released message) {
@@ -336,7 +380,7 @@ void Hosts::on_released(std::uint64_t session, wire::Released message) {
   }
   Releasing& part = place->second;
   if (part.then == Releasing::Then::lose) {
-    note_lost(message.shard, message.states.size(), kNoHost);
+    note_lost(hosting_of(*type), message.shard.shard, message.states.size());
   } else if (!part.over() && !take_states(part, message.states)) {
     refuse_release(session, message, Errc::too_large, "the shard has more than a node takes back");
   }
@@ -366,7 +410,7 @@ bool Hosts::take_states(Releasing& part, std::vector<wire::EntityState>& states)
 void Hosts::refuse_release(std::uint64_t session, const wire::Released& part, Errc code,
                            const std::string& why) {
   context_.count(Count::refused_releases);
-  note_lost(part.shard, part.states.size(), why);
+  for (std::size_t i = 0; i < part.states.size(); ++i) context_.count(Count::states_lost);
   context_.listener->log(LogLevel::warn, "worker.release_refused",
                          "worker=" + workers_.at(session).label + " type=" + part.shard.type +
                              " shard=" + std::to_string(part.shard.shard.value) +
@@ -481,20 +525,37 @@ void Hosts::tick() {
   if (!stopping_.empty()) abandon_overdue();
   if (halted_until_ <= context_.now) expire_halted();
   force_releases();
-  for (Hosting& hosting : hostings_) {
+  for (Hosting& hosting : hostings_) expire_orphans(hosting);
+  tell_of_lost();
+}
+
+// While the node leaves they go along with their shard, once somebody hosts it.
+void Hosts::expire_orphans(Hosting& hosting) {
+  std::vector<core::Parked> over;
+  if (leaving_) {
+    std::erase_if(hosting.orphans, [&](Waiting& orphan) {
+      if (orphan.message.deadline > context_.now) return false;
+      over.push_back(std::move(orphan.message));
+      return true;
+    });
+  } else {
     while (!hosting.orphans.empty() &&
            context_.now - hosting.orphans.front().since >= context_.config.unknown_type_wait) {
-      const core::Parked parked = std::move(hosting.orphans.front().message);
+      over.push_back(std::move(hosting.orphans.front().message));
       hosting.orphans.pop_front();
-      context_.dispatch->refuse(parked.asker, parked.slot, Errc::no_such_type,
-                                "no host of " + hosting.type->name + " is left");
     }
+  }
+  for (const core::Parked& parked : over) {
+    context_.dispatch->refuse(parked.asker, parked.slot,
+                              leaving_ ? Errc::expired : Errc::no_such_type,
+                              "no host of " + hosting.type->name + " is left");
   }
 }
 
 Time Hosts::next_deadline() const {
   Time next =
       stopping_.empty() ? halted_until_ : std::min(halted_until_, context_.now + kStopCheck);
+  if (lost_) next = context_.now;
   for (const auto& [session, worker] : workers_) {
     for (const auto& [key, part] : worker.releasing) {
       next = std::min(next, part.since + context_.config.handoff_timeout);
@@ -502,7 +563,9 @@ Time Hosts::next_deadline() const {
   }
   for (const Hosting& hosting : hostings_) {
     if (hosting.orphans.empty()) continue;
-    next = std::min(next, hosting.orphans.front().since + context_.config.unknown_type_wait);
+    next = std::min(next, leaving_
+                              ? context_.now + kStopCheck
+                              : hosting.orphans.front().since + context_.config.unknown_type_wait);
   }
   return next;
 }

@@ -57,8 +57,8 @@ bool names_node(OrderKind kind) {
 // The table carries these texts to all nodes, and whoever cannot read one of them takes no table.
 Status check_texts(OrderKind kind, const OrderArguments& given) {
   std::string scratch;
-  if (names_node(kind) && (given.node.size() > wire::kNodeNameBytesMax ||
-                           !wire::is_node_name(given.node))) {
+  if (names_node(kind) &&
+      (given.node.size() > wire::kNodeNameBytesMax || !wire::is_node_name(given.node))) {
     return {Errc::invalid_argument,
             "'" + std::string(wire::clean_text(given.node.substr(0, 80), scratch)) +
                 "' is no name of a node: 1 to 64 letters, digits and ._:-"};

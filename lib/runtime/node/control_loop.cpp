@@ -203,6 +203,7 @@ void ControlLoop::take(Hosted& input) {
 
 void ControlLoop::take(Leave& input) {
   (void)input;
+  link_.run([](DataPlane& plane) { plane.begin_leave(); });
   if (plane_ == nullptr) return note_left();
   plane_->leave(transport::now());
 }
@@ -353,6 +354,16 @@ void ControlLoop::carry_out() {
     link_.run([types = told_types_](DataPlane& plane) { plane.set_known_types(types); });
   }
   share_right();
+  send_workers_away();
+}
+
+// Again when another host is gone meanwhile, or a worker had just come.
+void ControlLoop::send_workers_away() {
+  std::vector<std::string> types = plane_->only_here();
+  if (types == told_only_here_) return;
+  told_only_here_ = std::move(types);
+  if (told_only_here_.empty()) return;
+  link_.run([types = told_only_here_](DataPlane& plane) { plane.send_workers_away(types); });
 }
 
 // Only where it matters: each is a pass of the link.
@@ -465,6 +476,7 @@ void ControlLoop::rejoin(const std::string& reason) {
   told_cluster_ = 0;
   told_types_.clear();
   told_right_ = Time{};
+  told_only_here_.clear();
   begin_control(false);
 }
 

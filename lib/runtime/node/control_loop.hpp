@@ -94,6 +94,7 @@ class ControlLoop final : public DataListener {
   void read_probes();
   void carry_out();
   void share_right();
+  void send_workers_away();
   void carry_out(const control::PublishDigest& output);
   void carry_out(const control::PublishDelta& output);
   void carry_out(const control::SendControl& output);
@@ -135,6 +136,7 @@ class ControlLoop final : public DataListener {
   Repeats repeats_;
   std::vector<HostedType> hosts_;
   std::vector<HostedType> told_types_;
+  std::vector<std::string> told_only_here_;
   std::uint64_t told_cluster_ = 0;
   Time told_right_{};  // see ControlPlane::strict_until
   std::string rejoin_reason_;

@@ -114,7 +114,8 @@ Status NodeCore::open() {
   control.control.min_members = options_.min_members;
   control.control.handoff_timeout = options_.handoff_timeout + std::chrono::seconds(2);
   failure::Config& failure = control.control.failure;
-  failure.acceptable_pause = std::max<Duration>(options_.failure_timeout - kUsualSilence, Duration::zero());
+  failure.acceptable_pause =
+      std::max<Duration>(options_.failure_timeout - kUsualSilence, Duration::zero());
   // Not later than the others may remove a node that stands still.
   failure.pause_limit =
       std::min<Duration>(failure.pause_limit, options_.failure_timeout + options_.stable_after);
@@ -295,6 +296,7 @@ Status NodeCore::leave(milliseconds deadline) {
   const Time until = transport::now() + deadline;
   control_->leave();
   const bool left = control_->wait_left(until);
+  link_->run_and_wait([](DataPlane& plane) { plane.give_up_states(); });
   if (left) part(std::min(until, transport::now() + std::chrono::seconds(4)));
   stop();
   if (left) return {};

@@ -22,8 +22,8 @@ bool waits_for_share(const TypeTable& type, NodeKey self) {
                      [](const auto& entry) { return entry.second > 1; });
 }
 
-// Whether each host of the type gets a part of it: not where operators or versions hold moves up, and
-// other strategies may rightly give a node nothing.
+// Whether each host of the type gets a part of it: not where operators or versions hold moves up,
+// and other strategies may rightly give a node nothing.
 bool gets_shards(const ClusterView& view, const HostedType& type) {
   const PlacementSettings& placement = type.placement;
   if (placement.strategy != PlacementSettings{}.strategy || placement.spread_zones) return false;

@@ -227,6 +227,33 @@ def test_reject_waits_as_told_and_names_the_reason():
     assert driver.ended == {"a": errors.Busy}
 
 
+def test_a_node_that_cannot_take_us_now_is_named_and_the_next_one_asked_at_once(caplog):
+    driver = Driver("worker", addresses=("tcp://a:1", "tcp://b:1"))
+    text = "this node leaves the cluster"
+    reject = {"code": errors.NotReady.code, "text": text, "retry_after_ms": 1500}
+    pauses = []
+    for address in ("tcp://b:1", "tcp://a:1", "tcp://b:1"):
+        driver.session.connected(driver.now, address)
+        driver.receive(wire.envelope(Kind.REJECT, reject))
+        pauses.append(driver.session.rebuild_at - driver.now)
+    # Each is asked once at once; then there is time.
+    assert pauses == pytest.approx([0.1, 1.5, 0.1])
+    assert [record.getMessage() for record in caplog.records] == [
+        f"rejected by tcp://b:1: not_ready: {text}; going on with the next address",
+        f"rejected by tcp://a:1: not_ready: {text}; going on with the next address in 1.5 s",
+        f"rejected by tcp://b:1: not_ready: {text}; going on with the next address"]
+
+
+def test_a_node_that_is_the_only_one_is_asked_again(caplog):
+    driver = Driver("worker", addresses=("tcp://a:1",))
+    driver.session.connected(driver.now, "tcp://a:1")
+    driver.receive(wire.envelope(Kind.REJECT, {"code": errors.NotReady.code, "text": "not yet",
+                                               "retry_after_ms": 1000}))
+    assert driver.session.rebuild_at == pytest.approx(driver.now + 1)
+    assert caplog.records[0].getMessage() == (
+        "rejected by tcp://a:1: not_ready: not yet; trying again in 1 s")
+
+
 def test_batches_as_large_as_the_node_takes_them():
     driver = opened(limits={"batch": 3})
     for _ in range(7):

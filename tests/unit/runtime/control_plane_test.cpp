@@ -383,6 +383,28 @@ TEST_F(PairTest, WhoLeaveTogetherBothLeaveInOrder) {
   EXPECT_TRUE(second_.left);
 }
 
+// The workers of such types have to go elsewhere before the node can.
+TEST_F(PairTest, ALeaverKnowsWhatNobodyElseHosts) {
+  run(5ms);
+  second_.plane.on_seed(now_, first_.info, "orders", first_.plane.cluster_id());
+  first_.plane.on_hosted_types(now_, {HostedType{"cart", 4}, HostedType{"user", 4}});
+  second_.plane.on_hosted_types(now_, {HostedType{"cart", 4}});
+  run(500ms);
+  ASSERT_EQ(first_.plane.members().members.size(), 2U);
+  EXPECT_TRUE(first_.plane.only_here().empty()) << "it does not leave";
+  first_.plane.leave(now_);
+  EXPECT_THAT(first_.plane.only_here(), testing::ElementsAre("user"));
+  first_.plane.on_hosted_types(now_, {HostedType{"cart", 4}});
+  EXPECT_TRUE(first_.plane.only_here().empty());
+  second_.plane.leave(now_);
+  EXPECT_TRUE(second_.plane.only_here().empty()) << "the first hosts it, as far as it knows";
+}
+
+TEST_F(AloneTest, ALeaverThatIsAloneSendsNobodyAnywhere) {
+  plane_.leave(now_);
+  EXPECT_TRUE(plane_.only_here().empty());
+}
+
 // Others keep an incarnation that left for gone: as a member they would not speak with it.
 TEST_F(PairTest, AnIncarnationThatWasAMemberIsNotLetInAgain) {
   run(5ms);

@@ -82,6 +82,19 @@ class WorkerPartingTest : public TwoPlanesTest {
     EXPECT_EQ(counted("states_lost"), states_lost);
     EXPECT_GE(counted("refused_releases"), 1U);
   }
+  void begin_leave(std::vector<std::string> types) {
+    pass(a_, [&] {
+      a_.plane->begin_leave();
+      a_.plane->send_workers_away(types);
+    });
+  }
+  std::vector<std::string> lost_lines() {
+    std::vector<std::string> found;
+    for (const std::string& line : a_.listener.lines) {
+      if (line.find("states_lost") != std::string::npos) found.push_back(line);
+    }
+    return found;
+  }
   std::uint64_t counted(const std::string& name) { return a_.plane->status().counters[name]; }
 
   const ShardName shard_{"job", shard_of("id", kShards)};
@@ -380,6 +393,126 @@ TEST_F(WorkerPartingTest, WhatWaitsForCreditIsNotSentBehindARelease) {
   EXPECT_TRUE(received(kSecond).of(wire::Kind::tell).empty());
   released(kSecond, {{"id", "s"}});
   EXPECT_EQ(streamed(sent_to_b()), (std::vector<std::string>{"id=s", "2"}));
+}
+
+// --- the node leaves, and no other hosts the type ---
+
+TEST_F(WorkerPartingTest, ALeavingNodeTakesEverythingBackAndKeepsItUntilItMoves) {
+  tell("1");
+  (void)received(kFirst);
+  begin_leave({"job"});
+  begin_leave({"job"});
+  Envelopes got = received(kFirst);
+  EXPECT_EQ(got.of(wire::Kind::release).size(), 1U);
+  EXPECT_EQ(got.all.size(), 1U);
+  EXPECT_TRUE(a_.listener.hosted.empty());
+  tell("2");
+  released(kFirst, {{"id", "s"}});
+  EXPECT_EQ(received(kFirst).of(wire::Kind::goodbye).size(), 1U);
+  later(2 * a_.plane->config().unknown_type_wait);
+  tell("3");
+  move_to_b();
+  EXPECT_EQ(streamed(sent_to_b()), (std::vector<std::string>{"id=s", "2", "3"}));
+  EXPECT_TRUE(lost_lines().empty());
+}
+
+TEST_F(WorkerPartingTest, WorkersOfTypesThatOthersHostStayUntilTheirShardsHaveMoved) {
+  tell("1");
+  (void)received(kFirst);
+  begin_leave({"other"});
+  EXPECT_TRUE(received(kFirst).all.empty());
+  tell("2");
+  EXPECT_EQ(payloads(received(kFirst).of(wire::Kind::tell)), (std::vector<std::string>{"2"}));
+}
+
+TEST_F(WorkerPartingTest, ALeavingNodeTakesNoWorkerAnyMore) {
+  begin_leave({"job"});
+  (void)received(kFirst);
+  frame(kFirst, [](std::string& out) { wire::encode_offer(out, {{"job", kShards}}); });
+  EXPECT_EQ(received(kFirst).of(wire::Kind::goodbye).size(), 1U);
+  EXPECT_TRUE(a_.listener.hosted.empty());
+  for (const wire::Role role : {wire::Role::worker, wire::Role::client}) {
+    wire::Hello hello;
+    hello.role = role;
+    hello.sender = 99;
+    hello.types = {{"job", kShards}};
+    frame(kSecond, [&](std::string& out) { wire::encode(out, hello); });
+    const Envelopes got = received(kSecond);
+    ASSERT_EQ(got.all.size(), 1U);
+    const bool worker = role == wire::Role::worker;
+    EXPECT_EQ(got.all[0].kind, worker ? wire::Kind::reject : wire::Kind::welcome);
+  }
+}
+
+TEST_F(WorkerPartingTest, WhatWaitsWhileTheNodeLeavesEndsAtItsDeadline) {
+  begin_leave({"job"});
+  Outcome outcome;
+  pass(a_, [&] { a_.ask({"job", "id", "do", "1"}, 4s, outcome); });
+  later(3s);
+  pass(a_);
+  EXPECT_EQ(outcome.times, 0);
+  later(1s);
+  pass(a_);
+  EXPECT_EQ(outcome.error, Errc::expired) << "nothing has happened";
+  move_to_b();
+  EXPECT_TRUE(streamed(sent_to_b()).empty());
+}
+
+TEST_F(WorkerPartingTest, WhatIsGivenUpInTheEndIsToldOfInOneLine) {
+  std::string other;
+  for (int n = 0; other.empty() || shard_of(other, kShards) == shard_.shard; ++n) {
+    other = "id-" + std::to_string(n);
+  }
+  tell("1");
+  pass(a_, [&] { (void)a_.plane->tell({"job", other, "do", "1"}); });
+  begin_leave({"job"});
+  released(kFirst, {{"id", "s"}, {"id-", "s"}});
+  frame(kFirst, [&](std::string& out) {
+    const ShardName shard{"job", shard_of(other, kShards)};
+    wire::encode(out, wire::Released{shard, {{other, "s"}}, true});
+  });
+  pass(a_, [&] { a_.plane->give_up_states(); });
+  pass(a_, [&] { a_.plane->give_up_states(); });
+  EXPECT_EQ(counted("states_lost"), 3U);
+  ASSERT_EQ(lost_lines().size(), 1U);
+  EXPECT_TRUE(lost_lines()[0].starts_with("worker.states_lost type=job shards=2 entities=3"));
+}
+
+TEST_F(WorkerPartingTest, StatesOfAShardThatIsTakenFromItsWorkerForNobodyAreLostWithAWord) {
+  tell("1");
+  pass(a_, [&] { a_.owner("job", kNoNode, 2); });
+  EXPECT_EQ(received(kFirst).of(wire::Kind::release).size(), 1U);
+  released(kFirst, {{"id", "s"}});
+  later(100ms);
+  pass(a_);
+  EXPECT_EQ(counted("states_lost"), 1U);
+  ASSERT_EQ(lost_lines().size(), 1U);
+  EXPECT_TRUE(lost_lines()[0].starts_with("worker.states_lost type=job shards=1 entities=1"));
+}
+
+// An entity of this process with a state.
+class Keeper final : public Entity {
+ public:
+  void handle(Delivery&) override {}
+  bool save(std::string& state) override {
+    state = "s";
+    return true;
+  }
+};
+
+TEST_F(WorkerPartingTest, SoAreThoseOfThisProcess) {
+  pass(a_, [&] {
+    a_.host_type("kept", [](const Context&) { return std::make_unique<Keeper>(); });
+    a_.own("kept", 2);
+    (void)a_.plane->tell({"kept", "x", "do", ""});
+    (void)a_.plane->tell({"kept", "y", "do", ""});
+  });
+  pass(a_, [&] { a_.owner("kept", kNoNode, 3); });
+  later(100ms);
+  pass(a_);
+  EXPECT_EQ(counted("states_lost"), 2U);
+  ASSERT_EQ(lost_lines().size(), 1U);
+  EXPECT_TRUE(lost_lines()[0].starts_with("entity.states_lost type=kept ")) << lost_lines()[0];
 }
 
 TEST_F(WorkerPartingTest, WelcomeTellsAWorkerItsLease) {
