@@ -22,6 +22,7 @@ from .error_table import (DecodeFailed, HandlerFailed, InvalidArgument, NoReply,
 from .errors import Refusal, ShardbusError
 from .hashing import shard_of
 from .link import Link
+from .move import Move
 from .session import Handler, Session, Settings
 
 LOG = logging.getLogger("shardbus")
@@ -142,7 +143,7 @@ class _Task(NamedTuple):
     message: Optional[wire.Message] = None
     size: int = 0
     state: Optional[bytes] = None  # restore this
-    move: Optional[_Move] = None  # save for this, and end
+    move: Optional[Move] = None  # save for this, and end
 
 
 class _Cell:
@@ -265,56 +266,6 @@ def _port_parameter(method: Callable) -> Optional[str]:
 def _finished(result: Any) -> Any:
     """Waits for what a handler returned if that is a coroutine."""
     return asyncio.run(result) if inspect.iscoroutine(result) else result
-
-
-class _Move:
-    """Hands the states of one shard to the node, each as soon as its entity has come to rest.
-
-    One that never does cannot hold back the others: the node waits for the rest, but not for ever.
-    """
-
-    def __init__(self, worker: Worker, release: wire.Release, epoch: int, count: int):
-        self._worker = worker
-        self._release = release
-        self._epoch = epoch
-        self._left = count
-        self._part: list = []
-        self._size = 0
-        self._flush_due = False
-        if count == 0:
-            self._send(more=False)
-
-    def saved(self, entity_id: bytes, state: Optional[bytes]) -> None:
-        self._left -= 1
-        if state is not None:
-            self._append(entity_id, state)
-        if self._left == 0:
-            self._send(more=False)
-        elif self._part and not self._flush_due:
-            self._flush_due = True
-            self._worker.link.call(self._flush)  # together with what else is ready by now
-
-    def give_back(self, messages: list) -> None:
-        """Returns messages of an entity that is not saved yet; nothing of them has been done."""
-        body = (self._release.type, self._release.shard, [], True, messages)
-        self._worker.command(wire.envelope(wire.Kind.RELEASED, *body), self._epoch)
-
-    def _append(self, entity_id: bytes, state: bytes) -> None:
-        added = len(entity_id) + len(state) + 16
-        if self._part and self._size + added > wire.PAYLOAD_BYTES:
-            self._send(more=True)
-        self._part.append([entity_id, state])
-        self._size += added
-
-    def _flush(self) -> None:
-        self._flush_due = False
-        if self._left and self._part:
-            self._send(more=True)
-
-    def _send(self, more: bool) -> None:
-        body = (self._release.type, self._release.shard, self._part, more)
-        self._worker.command(wire.envelope(wire.Kind.RELEASED, *body), self._epoch)
-        self._part, self._size = [], 0
 
 
 class Worker(Caller, Handler):
@@ -471,7 +422,7 @@ class Worker(Caller, Handler):
         cells = [(key, cell) for key, cell in self._cells.items()
                  if key[0] == release.type
                  and shard_of(key[1], release.shard_count) == release.shard]
-        move = _Move(self, release, self._epoch, len(cells))
+        move = Move(self, release, self._epoch, len(cells))
         for key, cell in cells:
             if self._parted is None:  # else perhaps nobody else can do it
                 self._give_back_unbegun(cell, move)
@@ -479,7 +430,7 @@ class Worker(Caller, Handler):
             # A later message for the shard belongs to a new life.
             del self._cells[key]
 
-    def _give_back_unbegun(self, cell: _Cell, move: _Move) -> None:
+    def _give_back_unbegun(self, cell: _Cell, move: Move) -> None:
         """The shard must not wait for a queue: what has not begun is handled where it goes."""
         unbegun = self._take_unbegun(cell)
         kept = max((n for n, task in enumerate(unbegun, 1) if task.size >= wire.PAYLOAD_BYTES),
@@ -607,7 +558,7 @@ class Worker(Caller, Handler):
         self._busy -= len(unbegun)
         return unbegun
 
-    def _return(self, task: _Task, move: Optional[_Move]) -> None:
+    def _return(self, task: _Task, move: Optional[Move]) -> None:
         message = task.message
         if move is not None and task.size < wire.PAYLOAD_BYTES:
             move.give_back([wire.again(message)])

@@ -322,6 +322,7 @@ def test_a_lost_session_drops_the_entities(broker, bus, worker):
     assert cart.ask("add", {"name": "tea"}) == 1
     broker.forget_sessions()
     worker.entity("echo", "e").tell("any")  # makes the worker notice
+    bus.entity("echo", "e").tell("any")
     broker.wait_until(lambda: broker.welcomed >= 4)
     assert cart.ask("add", {"name": "tea"}) == 1
 
@@ -336,6 +337,7 @@ def test_a_lost_session_drops_what_was_queued_behind_a_handler(broker):
         assert bus.entity("gate", "other").ask("note", "other") is None  # all of that has come
         broker.forget_sessions()
         worker.entity("echo", "e").tell("any")  # makes the worker notice
+        bus.entity("echo", "e").tell("any")
         broker.wait_until(lambda: broker.welcomed >= 4)
         assert gate.ask("note", "new") is None
         Gate.go.set()
@@ -413,7 +415,7 @@ def test_release_gives_back_what_has_not_begun(broker):
         broker.wait_until(lambda: len(broker.returned) == 3)
         assert [envelope[4] for envelope in broker.returned] == [
             name.encode() for name in (first, first, second)]
-        assert ("stubborn", 3) not in broker.released
+        assert all(more for _, _, more in broker.parts)
         Gate.go.set()  # what has begun still ends, and its state travels
         hanging.result(10)
         broker.wait_until(lambda: ("stubborn", 3) in broker.released)

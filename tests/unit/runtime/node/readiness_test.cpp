@@ -22,7 +22,7 @@ class ReadinessTest : public testing::Test {
     }
     view_.status.self = view_.status.members[1].member.node;
     view_.hosts = {HostedType{"cart", 4}};
-    table_.types = {TypeTable{"cart", {4, TableEntry{NodeKey{1}, {}}}}};
+    table_.types = {TypeTable{"cart", 4, std::vector<TableEntry>(4, TableEntry{NodeKey{1}, {}})}};
   }
 
   [[nodiscard]] bool waits() {
