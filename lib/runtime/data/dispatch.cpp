@@ -14,6 +14,8 @@ namespace shardbus::runtime {
 namespace {
 
 constexpr std::string_view kAdminType = "$node";
+constexpr std::string_view kNoCluster =
+    "this node is in no cluster; `shardbusctl status` tells what it waits for";
 constexpr std::uint32_t kCallbackDepthMax = 4;
 constexpr Duration kDepartureCheck = std::chrono::milliseconds(5);
 constexpr Duration kSweep = std::chrono::milliseconds(100);
@@ -77,6 +79,7 @@ Errc Dispatch::submit_tell(const wire::Message& told) {
 }
 
 void Dispatch::submit_ask(wire::Message message, Time deadline, AskOrigin origin) {
+  origin.admin = message.type.starts_with('$');
   Asks::Ask ask{std::move(origin), kNoNode, deadline};
   if (asks_.full()) {
     return fail(std::move(ask), Errc::overloaded,
@@ -275,8 +278,8 @@ void Dispatch::on_reply(const wire::Reply& reply) {
 }
 
 void Dispatch::complete(Asks::Ask&& ask, const ReplyView& reply) {
-  context_.count(reply.ok() ? Count::replies : Count::errors_answered);
   AskOrigin& origin = ask.origin;
+  if (!origin.admin) context_.count(reply.ok() ? Count::replies : Count::errors_answered);
   if (origin.callback) {
     if (callback_depth_ < kCallbackDepthMax) return call_back(origin.callback, reply);
     deferred_.push_back({std::move(origin.callback), reply.error, std::string(reply.text),
@@ -500,6 +503,11 @@ void Dispatch::expire_held() {
   end(over);
 }
 
+std::string Dispatch::why_unsent(std::string_view type) const {
+  const char* gap = type.empty() ? "" : ": ";
+  return std::string(type) + (context_.cluster_id != 0 ? "" : gap + std::string(kNoCluster));
+}
+
 void Dispatch::end(const std::vector<HeldMessage>& over) {
   for (const HeldMessage& held : over) {
     const wire::Envelope envelope = wire::own_envelope(held.envelope);
@@ -507,7 +515,7 @@ void Dispatch::end(const std::vector<HeldMessage>& over) {
     if (held.slot == 0) {
       if (envelope.kind != wire::Kind::fence) refuse(kNoNode, 0, held.ends_in, type);
     } else if (auto ask = asks_.close(held.slot)) {
-      fail(std::move(*ask), held.ends_in, type);
+      fail(std::move(*ask), held.ends_in, why_unsent(type));
     }
   }
 }
@@ -527,7 +535,8 @@ void Dispatch::sweep_regions() {
 void Dispatch::tick() {
   asks_.expire(context_.now, [this](Asks::Ask&& ask) {
     const bool sent = ask.target != kNoNode;
-    fail(std::move(ask), sent ? Errc::timeout : Errc::expired, "");
+    if (sent) return fail(std::move(ask), Errc::timeout, "");
+    fail(std::move(ask), Errc::expired, why_unsent(""));
   });
   if (!departing_.empty()) part_from_departed();
   if (next_fence_check_ <= context_.now) check_fences();
@@ -546,50 +555,6 @@ Time Dispatch::next_deadline() {
   if (held_total_ > 0 || early_replies_.size() > 0)
     next = std::min(next, std::max(next_sweep_, context_.now));
   return next;
-}
-
-std::size_t Dispatch::owned() const {
-  std::size_t total = 0;
-  for (const Type& type : types_) {
-    for (const Shard& shard : type.shards) total += shard.region.owns() ? 1 : 0;
-  }
-  return total;
-}
-
-void Dispatch::add_counters(std::map<std::string, std::uint64_t>& counters) const {
-  core::RegionCounters total;
-  std::uint64_t parked = 0;
-  for (const Type& type : types_) {
-    for (const Shard& shard : type.shards) {
-      const core::RegionCounters& one = shard.region.counters();
-      total.stale_commands += one.stale_commands;
-      total.stream_repeats += one.stream_repeats;
-      total.stream_gaps += one.stream_gaps;
-      parked += shard.region.parked();
-    }
-  }
-  counters["stale_commands"] = total.stale_commands;
-  counters["stream_repeats"] = total.stream_repeats;
-  counters["stream_gaps"] = total.stream_gaps;
-  counters["parked_in_moves"] = parked;
-}
-
-std::string Dispatch::unsettled() const {
-  for (const Type& type : types_) {
-    for (std::uint32_t i = 0; i < type.shard_count; ++i) {
-      const Shard& shard = type.shards[i];
-      const RegionState state = shard.region.state();
-      const bool moving = shard.region.stopping() || state == RegionState::sending ||
-                          state == RegionState::incoming;
-      if (!moving && shard.route.may_send()) continue;
-      if (!moving && ends_in(type, shard) == Errc::no_such_type) continue;  // the table says enough
-      return "shard " + std::to_string(i) + " of " + type.name +
-             (moving ? " is moving: " : " has no open route from here: ") +
-             shard.region.state_text() + " via=" + std::to_string(shard.route.via().value) +
-             " fence=" + std::to_string(shard.route.fence_id());
-    }
-  }
-  return {};
 }
 
 }  // namespace shardbus::runtime
