@@ -82,6 +82,8 @@ void check_together(Config& config) {
                   "static-quorum needs quorum_size: how many members must reach each other");
   if (!by_size && node.quorum_size != 0)
     refuse_policy("quorum_size", "belongs to downing = static-quorum alone");
+  if (node.downing != shardbus::DowningPolicy::keep_oldest && !node.down_if_alone)
+    refuse_policy("down_if_alone", "belongs to downing = keep-oldest alone");
   if (node.downing == shardbus::DowningPolicy::lease_majority)
     refuse_policy("downing", "lease-majority needs a lease store, not available yet");
   constexpr std::uint32_t kLastWithTwoAfter = 65533;
