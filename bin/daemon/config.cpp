@@ -86,6 +86,11 @@ void check_together(Config& config) {
     refuse_policy("down_if_alone", "belongs to downing = keep-oldest alone");
   if (node.downing == shardbus::DowningPolicy::lease_majority)
     refuse_policy("downing", "lease-majority needs a lease store, not available yet");
+  for (const std::string& seed : node.seeds) {
+    const bool address = !seed.starts_with("file://");
+    if (address && split_address(seed).port == 0)
+      refuse_policy("seeds", in_quotes(seed) + ": nobody can be reached at port 0");
+  }
   constexpr std::uint32_t kLastWithTwoAfter = 65533;
   const bool follows = node.peer_listen.empty() || node.gossip_listen.empty();
   if (follows && listen.port > kLastWithTwoAfter)

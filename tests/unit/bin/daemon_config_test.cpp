@@ -107,6 +107,9 @@ TEST_F(DaemonConfigTest, DowningNeedsWhatBelongsToIt) {
   EXPECT_THAT(problems({"--downing", "keep-oldest", "--down-if-alone=false"}), IsEmpty());
   EXPECT_THAT(problems({"--down-if-alone=false"}),
               ElementsAre(HasSubstr("down_if_alone: belongs to downing = keep-oldest alone")));
+  EXPECT_THAT(problems({"--seeds", "dns://shardbus:0"}),
+              ElementsAre("flag --seeds: seeds: \"dns://shardbus:0\": nobody can be reached at "
+                          "port 0"));
   EXPECT_THAT(problems({"--downing", "static-quorum"}),
               ElementsAre("flag --downing: downing: static-quorum needs quorum_size: how many "
                           "members must reach each other"));
