@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <shardbus/shardbus.hpp>
 #include <string>
@@ -159,6 +161,14 @@ Exit refuse(const Config& config) {
 
 // The start needs them, too; an address is tried only by binding it.
 Exit check_resources(const Config& config) {
+  constexpr std::string_view kFile = "file://";
+  for (const std::string& seed : config.options.node.seeds) {
+    // It may come later: a node that waits for it goes on trying.
+    const bool absent = seed.starts_with(kFile) && ::access(seed.c_str() + kFile.size(), R_OK) != 0;
+    if (absent)
+      std::fprintf(stderr, "shardbusd: warning: seeds: %s cannot be read: %s\n", seed.c_str(),
+                   std::strerror(errno));
+  }
   const std::string missing = raise_descriptor_limit(config.options.node.sessions);
   return missing.empty() ? Exit::ok : fail(Exit::resources, missing);
 }

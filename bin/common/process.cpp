@@ -15,6 +15,7 @@
 #include <fstream>
 #include <string_view>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace shardbus_tools {
@@ -134,6 +135,34 @@ std::chrono::nanoseconds cpu_time(pid_t pid) {
   timespec time{};
   if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &time) != 0) return {};
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
+
+namespace {
+
+// State 'T' of /proc/PID/task/TID/stat, which stands behind the name in brackets.
+bool all_threads_stopped(pid_t pid) {
+  std::error_code error;
+  const std::filesystem::path tasks = "/proc/" + std::to_string(pid) + "/task";
+  for (const auto& task : std::filesystem::directory_iterator(tasks, error)) {
+    std::ifstream file(task.path() / "stat");
+    std::string line;
+    std::getline(file, line);
+    const std::size_t name_end = line.rfind(')');
+    if (name_end == std::string::npos || line.compare(name_end, 3, ") T") != 0) return false;
+  }
+  return !error;
+}
+
+}  // namespace
+
+bool wait_stopped(pid_t pid, std::chrono::steady_clock::duration patience) {
+  constexpr std::chrono::microseconds kBetweenLooks{100};
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (!all_threads_stopped(pid)) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+  return true;
 }
 
 std::uint64_t resident_bytes(pid_t pid) {

@@ -46,6 +46,8 @@ class Process {
 
 // CPU time of a process so far, user and system, of all its threads. pid 0: this one.
 std::chrono::nanoseconds cpu_time(pid_t pid);
+// Waits until every thread of a process has stopped (SIGSTOP); false: not in time.
+bool wait_stopped(pid_t pid, std::chrono::steady_clock::duration patience);
 // Memory of a process that is resident now, in bytes. pid 0: this one.
 std::uint64_t resident_bytes(pid_t pid);
 

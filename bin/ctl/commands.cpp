@@ -1,6 +1,7 @@
 #include "ctl/commands.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <iterator>
 #include <memory>
@@ -59,7 +60,7 @@ void add_shards(CLI::App& app, const Globals& globals) {
     const Json type = given.type.empty() ? Json(nullptr) : Json(given.type);
     const Json found = session.ask_node("", "shards", {{"type", type}});
     if (found.empty() && !given.type.empty()) {
-      fail(shardbus::Status(shardbus::Errc::no_such_type, given.type));
+      fail_no_such_type(given.type);
     }
     print(globals, found,
           [&](const Json& types) { return render_shards(types, !given.type.empty()); });
@@ -116,6 +117,7 @@ void add_where(CLI::App& app, const Globals& globals) {
     Session session(globals);
     Json where =
         session.ask_node("", "where", {{"type", given.type}, {"id", {{"$bin", hex_of(given.id)}}}});
+    if (!where.contains("shard")) fail_no_such_type(given.type);
     show_as_text(where, "tag");
     where["id"] = given.id;
     print(globals, where, &render_where);
@@ -137,6 +139,13 @@ void add_tell(CLI::App& app, const Globals& globals) {
   });
 }
 
+// The built-in types look at a payload before they do anything with it.
+[[noreturn]] void refuse_ask(const EntityArguments& given, const shardbus::Status& error) {
+  const bool builtin = given.type == "counter" || given.type == "kv" || given.type == "echo";
+  if (error.code() != shardbus::Errc::decode_failed || !builtin) fail(error);
+  fail(Exit::failed, error.message() + "; it had no effect");
+}
+
 void add_ask(CLI::App& app, const Globals& globals) {
   auto arguments = std::make_shared<EntityArguments>();
   CLI::App& command = add_command(app, "ask", "Send a message and print the reply as JSON.");
@@ -144,7 +153,10 @@ void add_ask(CLI::App& app, const Globals& globals) {
   on_parsed(command, arguments, [&globals](const EntityArguments& given) {
     const std::string payload = payload_of(given);
     Session session(globals);
-    const Json reply = session.ask({given.type, given.id, given.method, payload}, globals.timeout);
+    const auto answer =
+        session.try_ask({given.type, given.id, given.method, payload}, globals.timeout);
+    if (!answer) refuse_ask(given, answer.error());
+    const Json& reply = *answer;
     print_json(globals.json ? Json{{"reply", reply}} : reply);
   });
 }
@@ -177,6 +189,7 @@ void add_down(CLI::App& app, const Globals& globals) {
   struct Arguments {
     std::string node;
     bool force = false;
+    std::string actor = default_actor();
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App& command =
@@ -184,10 +197,12 @@ void add_down(CLI::App& app, const Globals& globals) {
   command.add_option("NODE", arguments->node, "Name of the node.")->required();
   command.add_flag("--force", arguments->force)
       ->description("Also a node that is reachable; the state of its entities is lost.");
+  command.add_option("--actor", arguments->actor, "Who the log of the node contacted says it was.")
+      ->capture_default_str();
   on_parsed(command, arguments, [&globals](const Arguments& given) {
     Session session(globals);
     if (!given.force) refuse_living(session, given.node);
-    (void)session.ask_node("", "down", {{"node", given.node}});
+    (void)session.ask_node("", "down", {{"node", given.node}, {"actor", given.actor}});
     print(globals, {{"down", given.node}},
           [&](const Json&) { return given.node + " is marked down\n"; });
   });
@@ -267,6 +282,11 @@ void add_wait(CLI::App& app, const Globals& globals) {
 }
 
 }  // namespace
+
+std::string default_actor() {
+  const char* user = std::getenv("USER");
+  return user != nullptr && *user != '\0' ? user : "operator";
+}
 
 CLI::Option* add_duration(CLI::App& app, const std::string& name, milliseconds& value,
                           const std::string& help) {

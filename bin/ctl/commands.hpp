@@ -11,6 +11,9 @@ namespace shardbusctl {
 CLI::Option* add_duration(CLI::App& app, const std::string& name, milliseconds& value,
                           const std::string& help);
 
+// Who runs this: the variable USER.
+std::string default_actor();
+
 void add_commands(CLI::App& app, const Globals& globals);
 
 }  // namespace shardbusctl

@@ -1,7 +1,7 @@
 #include "ctl/coordinator.hpp"
 
-#include <cstdio>
 #include <thread>
+#include <utility>
 
 namespace shardbusctl {
 namespace {
@@ -38,7 +38,10 @@ Json ask_coordinator(Session& session, std::string_view method, const Json& argu
   const auto deadline = Clock::now() + session.globals().timeout;
   shardbus::Status last(shardbus::Errc::not_ready, "the cluster has no coordinator");
   while (Clock::now() < deadline) {
-    const std::string name = coordinator_of(session.ask_node("", "members", nullptr));
+    const Json members = session.ask_node("", "members", nullptr);
+    // It says itself what it waits for.
+    if (members.empty()) return session.ask_node("", method, arguments);
+    const std::string name = coordinator_of(members);
     if (!name.empty()) {
       const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
       auto answer = session.try_ask({kNodeType, name, method, *payload}, left);
@@ -51,6 +54,11 @@ Json ask_coordinator(Session& session, std::string_view method, const Json& argu
   refuse(last);
 }
 
+std::function<std::string()> progress_of(const Globals& globals,
+                                         std::function<std::string()> progress) {
+  return shows_progress(globals) ? std::move(progress) : std::function<std::string()>();
+}
+
 bool wait_until(milliseconds patience, const std::function<bool()>& done,
                 const std::function<std::string()>& progress) {
   constexpr milliseconds kBetweenLines{2000};
@@ -60,7 +68,7 @@ bool wait_until(milliseconds patience, const std::function<bool()>& done,
     if (Clock::now() >= deadline) return false;
     if (progress && Clock::now() >= next_line) {
       next_line += kBetweenLines;
-      std::fprintf(stderr, "%s\n", progress().c_str());
+      print_progress(progress());
     }
     std::this_thread::sleep_for(kBetweenLooks);
   }

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <map>
 #include <memory>
+#include <optional>
+#include <regex>
 
 #include "ctl/commands.hpp"
 #include "ctl/coordinator.hpp"
@@ -25,13 +26,9 @@ struct OperateArguments {
   bool suspend = false;
   bool resume = false;
   bool undo = false;
+  CLI::Option* deadline_given = nullptr;
   milliseconds deadline{60'000};
 };
-
-std::string default_actor() {
-  const char* user = std::getenv("USER");
-  return user != nullptr && *user != '\0' ? user : "operator";
-}
 
 void add_actor(CLI::App& command, OperateArguments& arguments) {
   arguments.actor = default_actor();
@@ -80,6 +77,18 @@ void order_and_see(Session& session, const std::string& name, const OperateArgum
   const auto done = [&] { return seen(session.ask_node("", "moves", nullptr)); };
   if (!wait_until(session.globals().timeout, done, {}))
     fail(Exit::not_met, name + " was taken, but " + "the node contacted has not heard of it yet");
+}
+
+// Ends the command unless the type is hosted and has that shard.
+void check_shard(Session& session, const std::string& type,
+                 const std::optional<std::uint32_t>& shard) {
+  const Json types = session.ask_node("", "shards", {{"type", type}});
+  if (types.empty()) fail_no_such_type(type);
+  const std::size_t count = types.at(0).at("shards").size();
+  if (shard && *shard >= count)
+    fail(Exit::failed, "there is no shard " + type + ":" + std::to_string(*shard) + ": " + type +
+                           " has " + std::to_string(count) + " shards, 0.." +
+                           std::to_string(count - 1));
 }
 
 void add_cordon(CLI::App& app, const Globals& globals) {
@@ -144,6 +153,11 @@ std::string why_left(Session& session, const std::map<std::string, std::size_t>&
 }
 
 void drain(const Globals& globals, const OperateArguments& given) {
+  if (given.undo && given.deadline_given->count() == 0)
+    fail(Exit::usage,
+         "--undo-if-late needs --deadline, as it takes the drain back when that passes; to take "
+         "one back now: shardbusctl uncordon " +
+             given.node);
   Session session(globals);
   const auto begin = Clock::now();
   const std::size_t before = sum(owned_by(session, given.node));
@@ -157,7 +171,9 @@ void drain(const Globals& globals, const OperateArguments& given) {
     return "drain " + given.node + ": " + std::to_string(before - std::min(before, sum(left))) +
            " of " + std::to_string(before) + " shards moved";
   };
-  if (!wait_until(given.deadline, done, progress)) {
+  if (shows_progress(globals))
+    print_progress("drain " + given.node + ": 0 of " + std::to_string(before) + " shards moved");
+  if (!wait_until(given.deadline, done, progress_of(globals, progress))) {
     const std::string why = why_left(session, left);
     if (given.undo) (void)ask_coordinator(session, "order", order("uncordon", given));
     fail(Exit::not_met, given.node + " is not drained in time: " + why +
@@ -174,20 +190,25 @@ void add_drain(CLI::App& app, const Globals& globals) {
   auto arguments = std::make_shared<OperateArguments>();
   CLI::App& command = add_command(app, "drain", "Move all shards off a node, and give it no more.");
   command.add_option("NODE", arguments->node, "Name of the node.")->required();
-  add_duration(command, "--deadline", arguments->deadline, "How long to wait for it");
-  command.add_flag("--undo", arguments->undo)
-      ->description("Uncordon the node if it is not drained by the deadline.");
+  arguments->deadline_given =
+      add_duration(command, "--deadline", arguments->deadline, "How long to wait for it");
+  command.add_flag("--undo-if-late,--undo", arguments->undo)
+      ->description(
+          "Uncordon the node if it is not drained by the --deadline. To take a drain back: "
+          "`uncordon`.");
   add_actor(command, *arguments);
   command.callback([&globals, arguments] { drain(globals, *arguments); });
 }
 
 Json entry_of(Session& session, const ShardArgument& shard) {
+  check_shard(session, shard.type, shard.number);
   const Json types = session.ask_node("", "shards", {{"type", shard.type}});
-  if (types.empty()) fail(shardbus::Status(shardbus::Errc::no_such_type, shard.type));
-  const Json& shards = types.at(0).at("shards");
-  if (shard.number >= shards.size())
-    fail(Exit::failed, shard.type + " has " + std::to_string(shards.size()) + " shards, from 0");
-  return shards.at(shard.number);
+  return types.at(0).at("shards").at(shard.number);
+}
+
+bool is_member(Session& session, const std::string& node) {
+  return std::ranges::any_of(session.ask_node("", "members", nullptr),
+                             [&](const Json& one) { return one.value("name", "") == node; });
 }
 
 void move(const Globals& globals, const OperateArguments& given) {
@@ -196,6 +217,16 @@ void move(const Globals& globals, const OperateArguments& given) {
   const auto begin = Clock::now();
   const Json before = entry_of(session, shard);
   (void)ask_coordinator(session, "order", order(given.pin ? "pin" : "move", given));
+  Json result = {
+      {"shard", given.shard}, {"from", before.at(1)}, {"to", given.node}, {"pinned", given.pin}};
+  // A pin may name a node that has yet to join: there is nothing to wait for.
+  if (given.pin && !is_member(session, given.node)) {
+    result["waits_for_node"] = true;
+    return print(globals, result, [&](const Json&) {
+      return given.shard + " is pinned: it goes to " + given.node +
+             " when that node joins; until then it is placed as any other\n";
+    });
+  }
   Json now;
   const auto done = [&] {
     now = entry_of(session, shard);
@@ -208,9 +239,11 @@ void move(const Globals& globals, const OperateArguments& given) {
                                    : "; see `shardbusctl moves`"));
   }
   const auto ms = std::chrono::duration_cast<milliseconds>(Clock::now() - begin).count();
-  const Json result = {{"shard", given.shard}, {"from", before.at(1)},    {"to", given.node},
-                       {"pinned", given.pin},  {"generation", now.at(2)}, {"ms", ms}};
+  result["generation"] = now.at(2);
+  result["ms"] = ms;
   print(globals, result, [&](const Json&) {
+    if (before.at(1) == given.node)
+      return given.shard + " is already there, on " + given.node + "\n";
     return given.shard + " moved from " + cell(before.at(1)) + " to " + given.node + " in " +
            std::to_string(ms) + " ms\n";
   });
@@ -235,6 +268,7 @@ void add_unpin(CLI::App& app, const Globals& globals) {
   command.callback([&globals, arguments] {
     const ShardArgument shard = parse_shard(arguments->shard);
     Session session(globals);
+    check_shard(session, shard.type, shard.number);
     order_and_see(session, "unpin", *arguments, [&](const Json& moves) {
       return std::ranges::none_of(moves.at("pins"), [&](const Json& pin) {
         return pin.at("type") == shard.type && pin.at("shard") == shard.number;
@@ -312,6 +346,10 @@ void add_apply(CLI::App& app, const Globals& globals) {
   add_duration(command, "--deadline", arguments->deadline, "How long to wait for them");
   add_actor(command, *arguments);
   command.callback([&globals, arguments] {
+    static const std::regex kPlanId("[0-9]+-[0-9]+-[0-9]+");
+    if (!std::regex_match(arguments->plan, kPlanId))
+      fail(Exit::usage, "'" + arguments->plan +
+                            "' is no plan id, such as 3-17-5214391; `shardbusctl plan` prints it");
     Session session(globals);
     const Json taken = ask_coordinator(session, "order", order("apply", *arguments));
     std::size_t open = 0;
@@ -321,7 +359,7 @@ void add_apply(CLI::App& app, const Globals& globals) {
       return open == 0;
     };
     const auto progress = [&] { return "apply: " + std::to_string(open) + " moves left"; };
-    if (!wait_until(arguments->deadline, done, progress))
+    if (!wait_until(arguments->deadline, done, progress_of(globals, progress)))
       fail(Exit::not_met, std::to_string(open) + " moves are not done in time; they go on");
     print(globals, {{"applied", arguments->plan}, {"moves", taken.at("moves")}},
           [&](const Json&) { return cell(taken.at("moves")) + " shards moved\n"; });
@@ -370,13 +408,16 @@ void add_history(CLI::App& app, const Globals& globals) {
       ->capture_default_str();
   command.callback([&globals, arguments] {
     Json query = {{"limit", arguments->limit}};
+    std::optional<std::uint32_t> number;
     if (!arguments->type.empty()) query["type"] = arguments->type;
     if (!arguments->shard.empty()) {
       const ShardArgument shard = parse_shard(arguments->shard);
       query["type"] = shard.type;
       query["shard"] = shard.number;
+      number = shard.number;
     }
     Session session(globals);
+    if (query.contains("type")) check_shard(session, query["type"], number);
     print(globals, session.ask_node("", "history", query), &render_history);
   });
 }

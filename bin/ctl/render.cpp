@@ -64,7 +64,7 @@ std::string yes_no(const Json& value) {
 // What a member is to the cluster.
 std::string standing(const Json& one) {
   std::string text;
-  for (const std::string name : {"self", "oldest", "coordinator"}) {
+  for (const std::string name : {"self", "oldest", "coordinator", "cordoned", "draining"}) {
     if (member(one, name) == true) text += (text.empty() ? "" : ",") + name;
   }
   return text.empty() ? "-" : text;
@@ -122,13 +122,13 @@ std::string cell(const Json& value) {
 }
 
 std::string render_status(const Json& status) {
-  std::string text =
-      lines(status, {"node",         "key",       "incarnation", "state",        "ready",
-                     "why",          "cluster",   "cluster_id",  "term",         "coordinator",
-                     "authority",    "evidence",  "version",     "uptime_ms",    "listen",
-                     "peer",         "gossip",    "members",     "up",           "unreachable",
-                     "shards_owned", "entities",  "sessions",    "pending_asks", "moves_open",
-                     "min_members",  "held_back", "downing"});
+  std::string text = lines(
+      status,
+      {"node",       "key",         "incarnation",  "state",       "ready",          "why",
+       "cluster",    "cluster_id",  "term",         "coordinator", "authority",      "evidence",
+       "version",    "uptime_ms",   "listen",       "peer",        "gossip",         "members",
+       "up",         "unreachable", "shards_owned", "entities",    "sessions",       "pending_asks",
+       "moves_open", "min_members", "held_back",    "downing",     "founded_anew_ms"});
   const Json counters = member(status, "counters");
   if (counters.empty()) return text;
   std::vector<std::vector<std::string>> rows{{"COUNTER", "VALUE"}};

@@ -1,5 +1,8 @@
 #include "ctl/session.hpp"
 
+#include <netdb.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <utility>
 
@@ -28,11 +31,14 @@ Exit exit_of(const Status& status) {
 std::string way_out(const Status& status) {
   switch (status.code()) {
     case Errc::unreachable:
-      return "check that shardbusd runs there; name other nodes with --node or SHARDBUS_NODE";
+      return "check that shardbusd runs there, and that this is its listen port, not that for "
+             "peers or gossip; name other nodes with --node or SHARDBUS_NODE";
     case Errc::no_such_type:
       return "`shardbusctl shards` lists the entity types";
     case Errc::no_such_node:
       return "`shardbusctl members` lists the names of the nodes";
+    case Errc::stale_plan:
+      return "it had no effect; `shardbusctl plan` gives a new one";
     case Errc::not_ready:
       return "`shardbusctl status` tells what the node waits for";
     default:
@@ -45,6 +51,24 @@ std::string way_out(const Status& status) {
   return "it had no effect and may be repeated";
 }
 
+// Says of every node whose host has no address that it has none; empty if all have one.
+std::string unresolvable(const std::vector<std::string>& nodes) {
+  std::string text;
+  for (const std::string& node : nodes) {
+    const std::size_t begin = node.find("//") + 2;
+    const std::string host = node.substr(begin, node.rfind(':') - begin);
+    addrinfo hints{};
+    hints.ai_family = AF_INET;  // as the sockets are
+    addrinfo* found = nullptr;
+    const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
+    if (error == 0) ::freeaddrinfo(found);
+    if (error == 0 || host.starts_with('[')) continue;
+    text += (text.empty() ? "" : "; ") + node + ": the name " + host +
+            " cannot be resolved: " + ::gai_strerror(error);
+  }
+  return text;
+}
+
 }  // namespace
 
 void fail(Exit code, std::string text) {
@@ -53,6 +77,10 @@ void fail(Exit code, std::string text) {
 
 void fail(const Status& status) {
   throw Failure{exit_of(status), status.message(), status};
+}
+
+void fail_no_such_type(const std::string& type) {
+  fail(Status(Errc::no_such_type, type));
 }
 
 void print_failure(const Failure& failure, bool json) {
@@ -86,7 +114,11 @@ shardbus::Client Session::connect(const Globals& globals) {
   // The error tells all that a log would; a second text would be noise.
   options.log = [](shardbus::LogLevel, std::string_view, std::string_view) {};
   auto client = shardbus::Client::connect(options);
-  if (!client) fail(client.error());
+  if (!client) {
+    const std::string unknown = unresolvable(globals.nodes);
+    if (client.error().code() != Errc::unreachable || unknown.empty()) fail(client.error());
+    fail(Status(Errc::unreachable, unknown));
+  }
   return std::move(*client);
 }
 
@@ -115,6 +147,14 @@ Json Session::ask(const shardbus::Outgoing& message, milliseconds timeout) {
 
 void Session::tell(const shardbus::Outgoing& message) {
   if (const Status told = client_.messenger()->tell(message); !told) fail(told);
+}
+
+bool shows_progress(const Globals& globals) {
+  return !globals.json || ::isatty(STDERR_FILENO) == 1;
+}
+
+void print_progress(const std::string& line) {
+  std::fprintf(stderr, "%s\n", line.c_str());
 }
 
 void print_json(const Json& json) {

@@ -34,6 +34,8 @@ struct Failure {
 [[noreturn]] void fail(Exit code, std::string text);
 // Picks the exit code that the error's registry row calls for.
 [[noreturn]] void fail(const shardbus::Status& status);
+// The error of an entity type that nobody hosts.
+[[noreturn]] void fail_no_such_type(const std::string& type);
 // Prints one line to stderr, or with --json one object: name, text, and the way out.
 void print_failure(const Failure& failure, bool json);
 
@@ -63,6 +65,10 @@ class Session {
 template <class Render>
 void print(const Globals& globals, const Json& json, Render render);
 
+// Whether lines about what goes on may be written to stderr: with --json that holds one object, so
+// only where a person watches.
+bool shows_progress(const Globals& globals);
+void print_progress(const std::string& line);
 void print_json(const Json& json);
 void print_text(std::string_view text);
 

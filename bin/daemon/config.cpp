@@ -82,8 +82,15 @@ void check_together(Config& config) {
                   "static-quorum needs quorum_size: how many members must reach each other");
   if (!by_size && node.quorum_size != 0)
     refuse_policy("quorum_size", "belongs to downing = static-quorum alone");
+  if (node.downing != shardbus::DowningPolicy::keep_oldest && !node.down_if_alone)
+    refuse_policy("down_if_alone", "belongs to downing = keep-oldest alone");
   if (node.downing == shardbus::DowningPolicy::lease_majority)
     refuse_policy("downing", "lease-majority needs a lease store, not available yet");
+  for (const std::string& seed : node.seeds) {
+    const bool address = !seed.starts_with("file://");
+    if (address && split_address(seed).port == 0)
+      refuse_policy("seeds", in_quotes(seed) + ": nobody can be reached at port 0");
+  }
   constexpr std::uint32_t kLastWithTwoAfter = 65533;
   const bool follows = node.peer_listen.empty() || node.gossip_listen.empty();
   if (follows && listen.port > kLastWithTwoAfter)

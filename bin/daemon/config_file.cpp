@@ -1,6 +1,8 @@
 // Reads the TOML file. toml++ stays in this file: it is large.
 #include <toml++/toml.h>
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -155,10 +157,14 @@ class FileReader {
 
 Source read_file(const std::filesystem::path& file) {
   Source source;
+  errno = 0;
   std::ifstream stream(file, std::ios::binary);
+  const int reason = errno;
   std::error_code error;
-  if (!stream || std::filesystem::is_directory(file, error)) {
-    source.push_back({file.string(), 0, {}, "cannot be read"});
+  const bool folder = std::filesystem::is_directory(file, error);
+  if (!stream || folder) {
+    const std::string why = folder ? "it is a folder" : std::strerror(reason);
+    source.push_back({file.string(), 0, {}, "cannot be read: " + why});
     return source;
   }
   const std::string text{std::istreambuf_iterator<char>(stream), {}};

@@ -45,6 +45,8 @@ class Account {
 
 namespace {
 
+constexpr const char* kUsage = "usage: host --seed tcp://HOST:PORT [--name NAME] [--cluster NAME]";
+
 shardbus::NodeOptions parse(const std::vector<std::string>& words) {
   shardbus::NodeOptions options{.name = "host", .listen = "tcp://127.0.0.1:0"};
   for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
@@ -58,9 +60,7 @@ shardbus::NodeOptions parse(const std::vector<std::string>& words) {
       throw std::invalid_argument("unknown flag " + words[i]);
     }
   }
-  if (options.seeds.empty() || words.size() % 2 != 0)
-    throw std::invalid_argument(
-        "usage: host --seed tcp://HOST:PORT [--name NAME] [--cluster NAME]");
+  if (options.seeds.empty() || words.size() % 2 != 0) throw std::invalid_argument(kUsage);
   return options;
 }
 
@@ -91,7 +91,12 @@ void run(const std::vector<std::string>& words) {
 
 int main(int count, char** arguments) {
   try {
-    run({arguments + 1, arguments + count});
+    const std::vector<std::string> words(arguments + 1, arguments + count);
+    if (words.size() == 1 && (words[0] == "--help" || words[0] == "-h")) {
+      std::cout << kUsage << '\n';
+      return 0;
+    }
+    run(words);
     return 0;
   } catch (const std::exception& error) {
     std::cerr << "host: " << error.what() << '\n';

@@ -14,6 +14,9 @@ constexpr std::uint32_t kCallbackDepthMax = 4;
 constexpr std::size_t kHeldMax = 65536;
 constexpr Duration kTick = std::chrono::milliseconds(5);
 constexpr Duration kFenceRetry = std::chrono::seconds(1);
+// The node that has an ask knows better than this client whether it was begun, and says so at the
+// same deadline.
+constexpr Duration kGrace = std::chrono::milliseconds(100);
 constexpr Duration kTellPatience = std::chrono::seconds(5);  // a tell has no deadline of its own
 
 // A slot number as the correlation that comes back: one msgpack uint 64.
@@ -154,19 +157,22 @@ Errc ClientPlane::forward(Shard& shard, wire::Message& message, std::uint64_t sl
   const NodeKey via = shard.route.via();
   shard.route.sent();
   message.generation = shard.route.stamp();
-  if (slot != 0) {
-    if (Asks::Ask* ask = asks_.find(slot)) ask->target = via;
-  }
+  if (slot != 0) sent_to(slot, via);
   return sessions_.send(via, message, true);
+}
+
+void ClientPlane::sent_to(std::uint64_t slot, NodeKey node) {
+  Asks::Ask* ask = asks_.find(slot);
+  if (ask == nullptr) return;
+  ask->target = node;
+  asks_.wait_until(slot, ask->deadline + kGrace);
 }
 
 // A type whose shards we do not know, or a simple client: any node finds the way.
 Errc ClientPlane::submit_anywhere(wire::Message& message, std::uint64_t slot, Time deadline) {
   const NodeKey home = sessions_.any();
   if (home == kNoNode || !lobby_.empty()) return hold(lobby_, message, slot, deadline);
-  if (slot != 0) {
-    if (Asks::Ask* ask = asks_.find(slot)) ask->target = home;
-  }
+  if (slot != 0) sent_to(slot, home);
   if (settings_.smart && !message.type.starts_with('$')) {
     used_home_[std::string(message.type)] = home;
   }
@@ -225,6 +231,7 @@ void ClientPlane::put_back(const std::vector<std::string>& unsent) {
       if (ask == nullptr) continue;
       ask->target = kNoNode;
       held.deadline = ask->deadline;
+      asks_.wait_until(held.slot, ask->deadline);
     }
     Type* type = settings_.smart ? find_type(envelope.message.type) : nullptr;
     const auto count = static_cast<std::uint32_t>(type == nullptr ? 1 : type->shards.size());

@@ -80,6 +80,7 @@ class ClientPlane final : private SessionEvents {
 
   Type* find_type(std::string_view name);
   Errc submit(wire::Message& message, std::uint64_t slot, Time deadline);
+  void sent_to(std::uint64_t slot, NodeKey node);
   Errc submit_anywhere(wire::Message& message, std::uint64_t slot, Time deadline);
   bool open_way(core::Route& route);
   Errc forward(Shard& shard, wire::Message& message, std::uint64_t slot);

@@ -58,29 +58,46 @@ std::string_view trimmed(std::string_view line) {
   return line.substr(begin, line.find_last_not_of(" \t\r") - begin + 1);
 }
 
-Result<std::vector<std::string>> read_lines(const std::string& path) {
+// A comment begins the line, or stands behind the address and a space.
+std::string_view without_comment(std::string_view line) {
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const bool starts = i == 0 || line[i - 1] == ' ' || line[i - 1] == '\t';
+    if (line[i] == '#' && starts) return trimmed(line.substr(0, i));
+  }
+  return trimmed(line);
+}
+
+// The addresses of one line, or what is wrong with it.
+Result<std::vector<std::string>> read_line(std::string_view text) {
+  const auto parsed = parse_seed(text);
+  if (!parsed) return parsed.error();
+  if (parsed->kind == SeedKind::file) {
+    return Status(Errc::bad_address, "a file of seeds names no other file");
+  }
+  if (parsed->kind == SeedKind::address) return std::vector<std::string>{parsed->text};
+  return resolve(parsed->endpoint);
+}
+
+// A line that is wrong costs that line alone.
+LookedUp read_lines(const std::string& path) {
   std::ifstream file(path);
-  if (!file) return Status(Errc::bad_address, path + ": " + std::strerror(errno));
-  std::vector<std::string> addresses;
+  if (!file) return {false, {}, path + ": " + std::strerror(errno)};
+  LookedUp found{true, {}, {}};
   std::string line;
   for (int number = 1; std::getline(file, line); ++number) {
-    const std::string_view text = trimmed(line);
-    if (text.empty() || text.front() == '#') continue;
-    const auto parsed = parse_seed(text);
-    if (!parsed || parsed->kind == SeedKind::file) {
-      return Status(Errc::bad_address,
-                    path + ":" + std::to_string(number) + ": " +
-                        (parsed ? "a file of seeds names no other file" : parsed.error().text()));
-    }
-    if (parsed->kind == SeedKind::address) {
-      addresses.emplace_back(parsed->text);
+    const std::string_view text = without_comment(line);
+    if (text.empty()) continue;
+    const auto addresses = read_line(text);
+    if (addresses) {
+      found.addresses.insert(found.addresses.end(), addresses->begin(), addresses->end());
       continue;
     }
-    const auto resolved = resolve(parsed->endpoint);
-    if (!resolved) return resolved.error();
-    addresses.insert(addresses.end(), resolved->begin(), resolved->end());
+    found.trouble += (found.trouble.empty() ? "" : "; ") + path + ":" + std::to_string(number) +
+                     ": " + addresses.error().text();
   }
-  return in_order(std::move(addresses));
+  found.known = found.trouble.empty();
+  found.addresses = in_order(std::move(found.addresses));
+  return found;
 }
 
 }  // namespace
@@ -100,6 +117,9 @@ Result<SeedSource> parse_seed(std::string_view text) {
       name ? "tcp://" + std::string(text.substr(kName.size())) : std::string(text);
   const auto parsed = parse_endpoint(address);
   if (!parsed) return parsed.error();
+  if (parsed->port == 0) {
+    return Status(Errc::bad_address, "\"" + source.text + "\": nobody can be reached at port 0");
+  }
   source.endpoint = *parsed;
   source.kind = name                       ? SeedKind::name
                 : is_literal(parsed->host) ? SeedKind::address
@@ -107,17 +127,19 @@ Result<SeedSource> parse_seed(std::string_view text) {
   return source;
 }
 
-Result<std::vector<std::string>> look_up(const SeedSource& source) {
+LookedUp look_up(const SeedSource& source) {
   switch (source.kind) {
     case SeedKind::address:
-      return std::vector<std::string>{source.text};
+      return {true, {source.text}, {}};
     case SeedKind::file:
       return read_lines(source.path);
     case SeedKind::host:
     case SeedKind::name:
       break;
   }
-  return resolve(source.endpoint);
+  const auto addresses = resolve(source.endpoint);
+  if (!addresses) return {false, {}, addresses.error().text()};
+  return {true, *addresses, {}};
 }
 
 bool names_one_node(const std::vector<std::string>& addresses) {

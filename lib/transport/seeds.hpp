@@ -23,9 +23,15 @@ struct SeedSource {
 // Errors: bad_address with the text and what is wrong with it.
 Result<SeedSource> parse_seed(std::string_view text);
 
-// The tcp:// addresses that stand behind a source now, ordered, without repeats; at most 256.
-// Blocks for as long as the name server takes. Errors: bad_address with the reason.
-Result<std::vector<std::string>> look_up(const SeedSource& source);
+// The tcp:// addresses that stand behind a source now, ordered, without repeats; at most 256. Of a
+// file with mistakes those of its other lines.
+struct LookedUp {
+  bool known = false;  // these are all; else there may be more, or others
+  std::vector<std::string> addresses;
+  std::string trouble;  // what went wrong
+};
+// Blocks for as long as the name server takes.
+LookedUp look_up(const SeedSource& source);
 
 // Whether who has this address, and listens there, is the only one that can: so it may take a first
 // seed that is written as a name for itself.

@@ -14,6 +14,14 @@ Status bad(const std::string& what, const std::string& value, const std::string&
   return {Errc::invalid_argument, what + " is " + value + "; allowed: " + range};
 }
 
+// Of a text that may be of any length.
+std::string shown(std::string_view text) {
+  constexpr std::size_t kShown = 40;
+  std::string quoted = "\"" + std::string(text.substr(0, kShown)) + "\"";
+  if (text.size() <= kShown) return quoted;
+  return quoted + "... (" + std::to_string(text.size()) + " bytes)";
+}
+
 Status in_range(const char* name, std::int64_t value, std::int64_t low, std::int64_t high) {
   if (value >= low && value <= high) return {};
   return bad(name, std::to_string(value), std::to_string(low) + " to " + std::to_string(high));
@@ -76,6 +84,9 @@ Status downing(const NodeOptions& options) {
   if (!by_size && options.quorum_size != 0) {
     return {Errc::invalid_argument, "quorum_size belongs to downing = static-quorum alone"};
   }
+  if (!options.down_if_alone && options.downing != DowningPolicy::keep_oldest) {
+    return {Errc::invalid_argument, "down_if_alone belongs to downing = keep-oldest alone"};
+  }
   if (options.downing == DowningPolicy::lease_majority) {
     return {Errc::invalid_argument,
             "downing = lease-majority needs a lease store, not available yet"};
@@ -119,7 +130,7 @@ Status validate(const NodeOptions& options) {
 
 Status validate(const EntityType& type) {
   if (type.name.empty() || type.name.size() > wire::kTypeBytesMax || type.name.front() == '$') {
-    return bad("entity type", "\"" + type.name + "\"", "1 to 64 bytes, not starting with $");
+    return bad("entity type", shown(type.name), "1 to 64 bytes, not starting with $");
   }
   if (!type.create) return bad("create of type " + type.name, "empty", "a function");
   Status shards = in_range("shard_count", type.options.shard_count, 1, wire::kShardCountMax);
@@ -133,14 +144,14 @@ Status validate(const EntityType& type) {
 
 Status validate(const Outgoing& message) {
   if (message.type.empty() || message.type.size() > wire::kTypeBytesMax) {
-    return bad("entity type", "\"" + std::string(message.type) + "\"", "1 to 64 bytes");
+    return bad("entity type", shown(message.type), "1 to 64 bytes");
   }
   const bool admin = message.type.front() == '$';
   if ((message.id.empty() && !admin) || message.id.size() > wire::kEntityIdBytesMax) {
-    return bad("entity id", std::to_string(message.id.size()) + " bytes", "1 to 256 bytes");
+    return bad("entity id", shown(message.id), "1 to 256 bytes");
   }
   if (message.method.empty() || message.method.size() > wire::kMethodBytesMax) {
-    return bad("method", "\"" + std::string(message.method) + "\"", "1 to 128 bytes");
+    return bad("method", shown(message.method), "1 to 128 bytes");
   }
   if (message.payload.size() > wire::kPayloadBytesMax) {
     return {Errc::too_large, "the payload has " + std::to_string(message.payload.size()) +

@@ -83,9 +83,16 @@ def test_the_last_of_three_stops_until_an_operator_confirms(tmp_path):
             killed_ns = time.monotonic_ns()
             status = wait_until(lambda: evidence_of(last), "removal by evidence alone", 15)
             assert status["state"] == "up" and status["authority"] != "full", status
+            why = ("strict types wait: n2, n3 were removed by evidence alone; `shardbusctl "
+                   "confirm` if they are gone for good")
+            wait_until(lambda: ctl_json("status", node=last.address)["why"] == why, why, 15)
+            owners = {row[1] for row in ctl_json("shards", "--type", "counter",
+                                                 node=last.address)[0]["shards"]}
+            assert owners == {"n1", "n2 (gone)", "n3 (gone)"}
             quiet = time.monotonic_ns()
             pause(2)  # in which whoever still answers would be seen
             waiting = [one for one in asker.stop() if one.sent_ns > quiet]
+        assert any(" strict.waits " in line and why in line for line in last.daemon.lines())
         assert waiting and {(one.error, one.may_have_happened) for one in waiting} == {
             ("Expired", False)}
         print(f"stopped: {len(waiting)} asks expired; evidence {(quiet - killed_ns) / 1e9:.1f} s "

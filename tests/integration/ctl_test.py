@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from daemons import BIN, SOURCE, Daemon, ctl, ctl_json, environment
+from daemons import BIN, SOURCE, Daemon, ctl, ctl_json, environment, free_port
 from raw_peer import wait_until
 
 
@@ -84,6 +84,8 @@ def test_where_explains_the_owner(node):
     # The other node says the same.
     assert ctl_json("where", "counter", "cart-42", node=node)["owner"] == where["owner"]
     assert ctl_json("where", "counter", "{u7}/x", node=node)["tag"] == "u7"
+    none = ctl("where", "nope", "x", node=node)
+    assert none.returncode == 1 and "no_such_type: nope" in none.stderr, none.stderr
 
 
 # --- calling -----------------------------------------------------------------------------------
@@ -129,7 +131,8 @@ def test_no_such_method(node):
     ("[3]", ["the payload is an array"])])
 def test_a_payload_that_does_not_fit_names_the_key_and_the_type(payload, parts, node):
     done = ctl("ask", "counter", "misfit", "add", payload, node=node)
-    assert done.returncode == 4 and "decode_failed" in done.stderr and done.stdout == ""
+    assert done.returncode == 1 and "decode_failed" in done.stderr and done.stdout == ""
+    assert "it had no effect" in done.stderr
     assert all(part in done.stderr for part in parts), done.stderr
     assert ctl_json("ask", "counter", "misfit", "get", node=node) == {"reply": 0}
 
@@ -190,9 +193,38 @@ def test_a_node_that_is_not_there_is_code_3_and_names_the_address():
     assert "unreachable" in done.stderr and "tcp://127.0.0.1:1" in done.stderr
 
 
+def test_a_host_that_has_no_address_is_named():
+    done = ctl("--timeout", "300ms", "members", node="tcp://no-such-host.invalid:7400")
+    assert done.returncode == 3, done.stderr
+    assert "the name no-such-host.invalid cannot be resolved" in done.stderr, done.stderr
+
+
 def test_down_of_a_name_that_nobody_has(node):
     done = ctl("down", "nobody", node=node)
-    assert done.returncode == 1 and "no_such_node" in done.stderr
+    assert done.returncode == 1 and "no member is called 'nobody'" in done.stderr
+
+
+def test_a_node_in_no_cluster_says_so_and_whom_it_waits_for():
+    listen, seed = (f"tcp://127.0.0.1:{free_port()}" for _ in "ab")
+    with Daemon("--name", "alone", "--seeds", seed, listen=listen) as daemon:
+        daemon.wait_for_log("join.waiting")
+        status = ctl_json("status", node=listen)
+        assert not status["ready"] and seed in status["why"], status["why"]
+        for words in (("down", "zed"), ("cordon", "zed"), ("ask", "echo", "x", "y")):
+            done = ctl("--timeout", "300ms", *words, node=listen)
+            assert done.returncode == 1 and "this node is in no cluster" in done.stderr, done.stderr
+
+
+def test_what_is_too_long_is_shown_in_part(node):
+    done = ctl("ask", "counter", "i" * 300, "get", node=node)
+    assert done.returncode == 2 and f'"{"i" * 40}"... (300 bytes)' in done.stderr, done.stderr
+
+
+def test_questions_about_nodes_are_no_replies(node):
+    before = ctl_json("status", node=node)["counters"]["replies"]
+    for _ in range(5):
+        ctl_json("members", node=node)
+    assert ctl_json("status", node=node)["counters"]["replies"] == before
 
 
 @pytest.mark.parametrize("arguments", [
@@ -317,6 +349,11 @@ def test_help_lists_exit_codes_and_commands():
         assert word in text
 
 
+def test_a_daemon_that_is_not_there_is_named_by_benchmarks():
+    done = ctl("bench", "failover", env=environment(SHARDBUSD="/nope"))
+    assert done.returncode == 1 and "/nope cannot be run: No such file" in done.stderr, done.stderr
+
+
 # --- bench -------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("layout, route", [("inprocess", "smart"), ("processes", "smart"),
@@ -343,6 +380,8 @@ def test_bench_handoff_checks_itself():
 
 @pytest.mark.parametrize("kind", ["kill", "stop"])
 def test_bench_failover_checks_itself(kind):
-    result = ctl_json("bench", "failover", "--runs", "1", "--entities", "50", "--signal", kind)
+    done = ctl("--json", "bench", "failover", "--runs", "1", "--entities", "50", "--signal", kind)
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+    result = json.loads(done.stdout)
     assert result["runs"] == 1 and result["asks"] > 0 and result["max_ms"] > 0
     assert result["unanswered"] == result["lost_acknowledged"] == 0

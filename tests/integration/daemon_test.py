@@ -296,8 +296,8 @@ def test_another_downing_policy_is_refused_with_both_values():
         first.ready()
         with Daemon("--name", "second", "--seeds", first.address, "--downing",
                     "keep-oldest") as second:
-            second.wait_for_log("downing is keep-majority here, "
-                                "keep-oldest down_if_alone=true there")
+            second.wait_for_log("downing policy: the cluster has keep-majority, node 'second' "
+                                "has keep-oldest down_if_alone=true; set downing")
 
 
 def test_below_min_members_nothing_is_given_out_and_status_says_so():

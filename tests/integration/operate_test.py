@@ -83,7 +83,13 @@ def test_a_shard_moves_with_the_state_of_its_entities(cluster):
 @pytest.mark.parametrize("words, status, text", [
     (("move", "counter", "b"), 2, "'counter' is no shard"),
     (("move", "counter:x", "b"), 2, "'counter:x' is no shard"),
-    (("move", "counter:100000", "b"), 1, "has 256 shards"),
+    (("move", "counter:256", "b"), 1, "no shard counter:256: counter has 256 shards, 0..255"),
+    (("unpin", "counter:999"), 1, "no shard counter:999: counter has 256 shards, 0..255"),
+    (("history", "--type", "nosuch"), 1, "no_such_type: nosuch"),
+    (("history", "--shard", "counter:999"), 1, "no shard counter:999"),
+    (("drain", "a", "--undo"), 2, "shardbusctl uncordon a"),
+    (("apply", "plan"), 2, "'plan' is no plan id"),
+    (("apply", "1-2-3"), 1, "`shardbusctl plan` gives a new one"),
     (("move", "nope:1", "b"), 1, "no_such_type"),
     (("move", "counter:1", "z"), 1, "no member is named 'z'"),
     (("cordon", "z"), 1, "no member is named 'z'"),
@@ -125,14 +131,18 @@ def test_a_drained_node_has_no_shards_and_gets_them_again(cluster):
     cluster.json("ask", "counter", "drained", "reset")
     for _ in range(3):
         cluster.json("ask", "counter", "drained", "add", '{"amount": 1}')
-    done = cluster.json("drain", "b")
+    done = cluster.json("drain", "b", "--actor", "drainer")
     assert done["drained"] == "b" and done["shards"] > 0
     assert "b" not in cluster.owners() + cluster.owners("kv")
     assert cluster.json("moves")["draining"] == ["b"]
     assert cluster.json("ask", "counter", "drained", "get") == {"reply": 3}
-    assert {one["why"] for one in cluster.json("history", "--limit", "50")} >= {"drained"}
-    assert cluster.json("uncordon", "b") == {"uncordoned": "b"}
+    moves = cluster.json("history", "--limit", "50")
+    assert {one["actor"] for one in moves if one["why"] == "drained"} == {"drainer"}
+    assert {one["name"] for one in cluster.json("members") if one["draining"]} == {"b"}
+    assert cluster.json("uncordon", "b", "--actor", "filler") == {"uncordoned": "b"}
     wait_until(lambda: cluster.owners().count("b") >= 85, "b has shards again")
+    back = [one for one in cluster.json("history", "--limit", "50") if one["to"] == "b"]
+    assert {(one["why"], one["actor"]) for one in back} == {("balance", "filler")}
     assert cluster.json("ask", "counter", "drained", "get") == {"reply": 3}
 
 
@@ -177,6 +187,14 @@ def test_a_text_that_the_others_could_not_read_is_no_part_of_the_table(cluster, 
     done = cluster.ctl("move", "counter:5", "--pin", *words[:2], words[2])
     assert done.returncode in (1, 2) and part in done.stderr, done.stderr
     assert cluster.json("moves")["pins"] == []
+
+
+def test_a_pin_to_a_node_that_has_yet_to_join_does_not_wait(cluster):
+    done = cluster.json("move", "kv:3", "zed", "--pin")
+    assert done["pinned"] is True and done["waits_for_node"] is True
+    assert "when that node joins" in cluster.ctl("move", "kv:3", "zed", "--pin").stdout
+    owner = cluster.owners("kv")[4]
+    assert "already there" in cluster.ctl("move", "kv:4", owner).stdout
 
 
 def test_orders_outlive_the_coordinator(cluster):

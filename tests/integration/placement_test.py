@@ -56,5 +56,7 @@ def test_other_settings_are_refused_with_both_values():
     with cluster([]) as (node, stack):
         other = stack.enter_context(
             Daemon("--name", "b", "--seeds", node, "--builtin-placement", "ring"))
-        other.wait_for_log("is placed by least-shards here, ring there")
+        other.wait_for_log("placement of type 'counter': the cluster has least-shards, node 'b' "
+                           "has ring; set TypeOptions::placement (of the built-in types: "
+                           "builtin_placement)")
 

@@ -225,7 +225,9 @@ int grow(const Options& options) {
 
 void add_options(CLI::App& app, Options& options) {
   RunOptions& run = options.run;
-  app.add_option("--seeds", run.seeds, "how many seeds to run")->capture_default_str();
+  app.add_option("--seeds", run.seeds, "how many seeds to run")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 53))
+      ->capture_default_str();
   app.add_option("--seed", run.first, "the first seed")->capture_default_str();
   app.add_option("--jobs", run.jobs, "threads; each runs whole seeds; default: one per core")
       ->check(CLI::Range(1, 256));
@@ -282,7 +284,10 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kUsage;
+    if (error.get_exit_code() == 0 || !options.json) return app.exit(error) == 0 ? 0 : kUsage;
+    const nlohmann::json told = {{"exit_code", kUsage}, {"text", error.what()}};
+    std::cerr << nlohmann::json{{"error", told}}.dump() << '\n';
+    return kUsage;
   }
   options.run.scenario.without = {options.without.begin(), options.without.end()};
   options.run.scenario.downing = policies().at(options.downing);

@@ -324,7 +324,8 @@ std::string World::unsettled() const {
   }
   if (auto why = unsettled_owners(*table); !why.empty()) return why;
   for (const Node& node : nodes_) {
-    if (auto why = node.data().dispatch().unsettled(); !why.empty()) return node.name + ": " + why;
+    if (auto why = node.data().dispatch().unsettled(true); !why.empty())
+      return node.name + ": " + why;
   }
   return {};
 }

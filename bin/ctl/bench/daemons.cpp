@@ -1,7 +1,11 @@
 #include "ctl/bench/daemons.hpp"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <thread>
 
@@ -43,6 +47,9 @@ void Daemons::start_node(std::uint32_t index, const std::vector<std::string>& mo
                                     "--listen=tcp://127.0.0.1:0", "--log-level=error"};
   words.insert(words.end(), more.begin(), more.end());
   if (!addresses_.empty()) words.push_back("--seeds=" + addresses_.front());
+  if (::access(words.front().c_str(), X_OK) != 0)
+    fail(Exit::failed, words.front() + " cannot be run: " + std::strerror(errno) +
+                           "; the variable SHARDBUSD names the program");
   processes_.emplace_back(words);
   const auto line = processes_.back().read_line(steady_clock::now() + kStartTimeout);
   if (!line) fail(Exit::failed, words.front() + " did not get ready");

@@ -33,6 +33,7 @@ const Kind kCounter{"counter", "add", "get"};
 
 struct Run {
   double all_answered_ms = 0, first_ms = 0, stall_ms = 0, slowest_ask_ms = 0;
+  std::string first_wrong{};
   std::uint64_t unknown = 0, other_errors = 0, wrong = 0, unanswered = 0, asks = 0;
 };
 
@@ -80,7 +81,7 @@ void note_endings(const Report& report, Run& run) {
 }
 
 // The node in the middle dies, so that neither the oldest nor the youngest is special.
-Run run_once(const Arguments& arguments) {
+Run run_once(const Globals& globals, const Arguments& arguments) {
   Daemons daemons(arguments.nodes, {});
   std::vector<shardbus::Client> clients = connect(daemons.addresses());
   std::vector<Entity> entities = make_entities(arguments.entities);
@@ -95,6 +96,7 @@ Run run_once(const Arguments& arguments) {
   workload.will_die(Daemons::name(victim), victim);
   constexpr std::chrono::milliseconds kBefore{300};
   constexpr std::chrono::seconds kDeath{20};
+  constexpr std::chrono::seconds kStopPatience{10};
   const auto kill_at = steady_clock::now() + kBefore;
   bool killed = false;
   const Report report =
@@ -104,8 +106,13 @@ Run run_once(const Arguments& arguments) {
         shardbus_tools::Process& process = daemons.processes()[victim];
         workload.kill_is_sent();
         process.signal(arguments.signal == "kill" ? SIGKILL : SIGSTOP);
-        if (arguments.signal == "kill" && !process.wait_closed(steady_clock::now() + kDeath))
-          fail(Exit::failed, "a node did not end by SIGKILL");
+        // What it still answers before the signal takes effect is no recovery.
+        if (arguments.signal == "kill") {
+          if (!process.wait_closed(steady_clock::now() + kDeath))
+            fail(Exit::failed, "a node did not end by SIGKILL");
+        } else if (!shardbus_tools::wait_stopped(process.pid(), kStopPatience)) {
+          fail(Exit::failed, "the node did not stop");
+        }
         workload.death_is_confirmed(clients[(victim + 1) % clients.size()].messenger());
       });
   clients.erase(clients.begin() + static_cast<std::ptrdiff_t>(victim));
@@ -116,7 +123,8 @@ Run run_once(const Arguments& arguments) {
   note_endings(report, run);
   const auto wrong = wrong_counters(entities, workload.death(), read_all(clients, entities));
   run.wrong = wrong.size();
-  if (!wrong.empty()) std::fprintf(stderr, "wrong: %s\n", wrong.front().c_str());
+  if (!wrong.empty() && shows_progress(globals)) print_progress("wrong: " + wrong.front());
+  if (!wrong.empty()) run.first_wrong = wrong.front();
   daemons.kill();
   return run;
 }
@@ -160,21 +168,36 @@ Json to_json(const std::vector<Run>& runs, const Arguments& arguments) {
           {"lost_acknowledged", sum(runs, &Run::wrong)}};
 }
 
+std::string number(double ms) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", ms);
+  return text;
+}
+
+std::string first_wrong(const std::vector<Run>& runs) {
+  for (const Run& run : runs) {
+    if (!run.first_wrong.empty()) return ": " + run.first_wrong;
+  }
+  return "";
+}
+
 void run(const Globals& globals, const Arguments& arguments) {
   std::vector<Run> runs;
   while (runs.size() < arguments.runs) {
-    runs.push_back(run_once(arguments));
-    std::fprintf(stderr,
-                 "run %zu of %u: all entities answered after %.1f ms, longest silence %.1f ms, "
-                 "slowest ask %.1f ms\n",
-                 runs.size(), arguments.runs, runs.back().all_answered_ms, runs.back().stall_ms,
-                 runs.back().slowest_ask_ms);
+    runs.push_back(run_once(globals, arguments));
+    if (!shows_progress(globals)) continue;
+    const Run& last = runs.back();
+    print_progress("run " + std::to_string(runs.size()) + " of " + std::to_string(arguments.runs) +
+                   ": all entities answered after " + number(last.all_answered_ms) +
+                   " ms, longest silence " + number(last.stall_ms) + " ms, slowest ask " +
+                   number(last.slowest_ask_ms) + " ms");
   }
   print(globals, to_json(runs, arguments), &render_figures);
   if (sum(runs, &Run::unanswered) + sum(runs, &Run::wrong) != 0)
     fail(Exit::not_met,
-         "a promise broke: an ask did not end, an entity never answered again, or a "
-         "counter is wrong");
+         std::string("a promise broke: an ask did not end, an entity never answered again, or a "
+                     "counter is wrong") +
+             first_wrong(runs));
 }
 
 }  // namespace

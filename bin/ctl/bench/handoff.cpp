@@ -30,6 +30,7 @@ struct Arguments {
   std::uint32_t window = 256;
   double rate = 50'000;
   std::uint64_t seed = 1;
+  bool progress = true;
 };
 
 std::uint32_t all_entities(const Arguments& arguments) {
@@ -195,7 +196,8 @@ void disturb(HandoffCluster& cluster, Load& load, const Arguments& arguments, Me
            " moves, " + std::to_string(joins) + " of " + std::to_string(arguments.joins) +
            " joins and leaves";
   };
-  (void)wait_until(std::chrono::hours(1), done, progress);
+  (void)wait_until(std::chrono::hours(1), done,
+                   arguments.progress ? progress : std::function<std::string()>());
   moving.join();
   joining.join();
   measured.moves = moves;
@@ -305,7 +307,10 @@ void add_handoff(CLI::App& bench, const Globals& globals) {
   option("--window", arguments->window, "Asks in flight per sender.", 1, 1'000'000);
   option("--rate", arguments->rate, "Messages per second, of all senders.", 1.0, 1e7);
   option("--seed", arguments->seed, "Of the choice of moves.", 0, 1'000'000'000);
-  command->callback([&globals, arguments] { run(globals, *arguments); });
+  command->callback([&globals, arguments] {
+    arguments->progress = shows_progress(globals);
+    run(globals, *arguments);
+  });
 }
 
 }  // namespace shardbusctl::bench

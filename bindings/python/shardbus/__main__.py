@@ -19,7 +19,8 @@ DEFAULT_NODE = "tcp://127.0.0.1:7400"
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python3 -m shardbus", description=__doc__)
     parser.add_argument("--connect", action="append", metavar="ADDRESS",
-                        help=f"address of a node; repeat it for more (default {DEFAULT_NODE})")
+                        help="address of a node; repeat it for more (default: the variable "
+                             f"SHARDBUS_NODE, with commas between, else {DEFAULT_NODE})")
     commands = parser.add_subparsers(dest="command", required=True)
     for name, about in (("ask", "call a method and print its reply as JSON"),
                         ("tell", "send a message without an answer")):
@@ -45,7 +46,8 @@ def printable(value: object) -> str:
 
 
 def run(options: argparse.Namespace) -> None:
-    addresses = options.connect or [DEFAULT_NODE]
+    named = [one.strip() for one in os.environ.get("SHARDBUS_NODE", "").split(",") if one.strip()]
+    addresses = options.connect or named or [DEFAULT_NODE]
     if options.command == "worker":
         sys.path.insert(0, os.getcwd())
         classes = [load_class(name) for name in options.classes]

@@ -133,7 +133,8 @@ std::string to_text(const MemberSet& set) {
 
 std::string to_text(const PlacementSettings& settings) {
   return settings.strategy + (settings.role.empty() ? "" : " on role " + settings.role) +
-         (settings.spread_zones ? " spread over zones" : "") + (settings.strict ? ", strict" : "");
+         (settings.spread_zones ? " spread over zones" : "") +
+         (settings.strict ? " with consistency strict" : "");
 }
 
 std::string to_text(const NodeTraits& traits) {

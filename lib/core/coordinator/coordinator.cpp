@@ -50,7 +50,10 @@ void Coordinator::set_view(const View& view) {
   const bool same = view.peers == peers_ && view.first_homes == first_homes_ &&
                     view.strict_homes == strict_homes_ && view.newer_table == newer_table_;
   if (same) return;
-  if (!same_homes(peers_, view.peers)) end_rests();
+  if (!same_homes(peers_, view.peers)) {
+    end_rests();
+    end_levelling_orders();
+  }
   peers_ = view.peers;
   first_homes_ = view.first_homes;
   strict_homes_ = view.strict_homes;

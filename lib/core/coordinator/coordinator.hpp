@@ -168,6 +168,9 @@ class Coordinator {
   [[nodiscard]] Ordered order_node(const Order& order);
   [[nodiscard]] Ordered order_shard(const Order& order);
   [[nodiscard]] Ordered order_plan(Time now, const Order& order);
+  [[nodiscard]] std::string actor_of(Cause cause, const ShardName& shard,
+                                     const PlacementMove& move) const;
+  void end_levelling_orders();
   [[nodiscard]] std::string why_not_drain(const Peer& peer) const;
   [[nodiscard]] bool cordoned(const Peer& peer) const;
   [[nodiscard]] bool draining(const Peer& peer) const;
@@ -197,6 +200,11 @@ class Coordinator {
   Time ask_former_at_{};
   AllocationTable table_;
   std::map<std::string, Type> types_;
+  // Who ordered what the planner carries out: of nodes their last order, of shards their pin. Known
+  // to the coordinator that took it; a later one names nobody.
+  std::map<std::string, std::string> ordered_by_;
+  std::map<ShardName, std::string> pinned_by_;
+  std::string resumed_by_;
   std::vector<TableChange> changes_;  // since the last publication
   bool orders_changed_ = false;       // likewise
   std::deque<Duration> move_times_;   // of the last moves

@@ -47,6 +47,7 @@ Ordered Coordinator::order(Time now, const Order& order) {
     case OrderKind::resume: {
       Orders orders = table_.orders;
       orders.suspended = order.kind == OrderKind::suspend;
+      resumed_by_ = orders.suspended ? "" : order.actor;
       set_orders(std::move(orders));
       return {};
     }
@@ -81,6 +82,7 @@ Ordered Coordinator::order_node(const Order& order) {
   if (std::max(orders.cordoned.size(), orders.draining.size()) > kOrderedNodesMax) {
     return refused(Errc::exhausted, "at most 128 nodes can be cordoned, and as many drained");
   }
+  ordered_by_[order.node] = order.actor;
   set_orders(std::move(orders));
   return {};
 }
@@ -105,11 +107,18 @@ std::string Coordinator::why_not_drain(const Peer& peer) const {
 Ordered Coordinator::order_shard(const Order& order) {
   Shard* shard = find(order.shard);
   if (shard == nullptr) {
+    const auto type = types_.find(order.shard.type);
+    if (type == types_.end()) {
+      return refused(Errc::no_such_type,
+                     order.shard.type + "; `shardbusctl shards` lists the types");
+    }
     return refused(Errc::invalid_argument, "there is no shard " + shardbus::to_text(order.shard) +
-                                               "; see the list of shards");
+                                               ": they are 0.." +
+                                               std::to_string(type->second.shards.size() - 1));
   }
   Orders orders = table_.orders;
   std::erase_if(orders.pins, [&](const Pin& pin) { return pin.shard == order.shard; });
+  pinned_by_.erase(order.shard);
   if (order.kind == OrderKind::unpin) {
     set_orders(std::move(orders));
     return {};
@@ -122,6 +131,7 @@ Ordered Coordinator::order_shard(const Order& order) {
     if (orders.pins.size() > kPinsMax) {
       return refused(Errc::exhausted, "at most 256 shards can be pinned");
     }
+    pinned_by_[order.shard] = order.actor;
     set_orders(std::move(orders));
     return {};
   }
@@ -143,6 +153,32 @@ Ordered Coordinator::order_shard(const Order& order) {
   shard->wanted = PlannedMove{order.shard, shard->entry.owner, peer->key, Cause::ordered};
   shard->wanted_by = order.actor;
   return {};
+}
+
+// Whose order a planned move follows; empty: nobody's, or that of an earlier coordinator's time.
+std::string Coordinator::actor_of(Cause cause, const ShardName& shard,
+                                  const PlacementMove& move) const {
+  const auto by = [this](NodeKey key) {
+    const Peer* peer = find(key);
+    const auto known = peer == nullptr ? ordered_by_.end() : ordered_by_.find(peer->name);
+    return known == ordered_by_.end() ? std::string() : known->second;
+  };
+  if (cause == Cause::pinned) {
+    const auto pinned = pinned_by_.find(shard);
+    return pinned == pinned_by_.end() ? "" : pinned->second;
+  }
+  if (cause == Cause::drained) return by(move.from);
+  if (cause != Cause::balance) return {};
+  const std::string uncordoned = by(move.to);
+  return uncordoned.empty() ? resumed_by_ : uncordoned;
+}
+
+// After nodes came or went, what is levelled is so for that reason.
+void Coordinator::end_levelling_orders() {
+  resumed_by_.clear();
+  std::erase_if(ordered_by_, [this](const auto& entry) {
+    return !has(table_.orders.draining, entry.first) && !has(table_.orders.cordoned, entry.first);
+  });
 }
 
 Ordered Coordinator::order_plan(Time now, const Order& order) {

@@ -308,7 +308,8 @@ void Coordinator::apply_moves(Time now, const std::string& name, Type& type,
       start(now, shard, OpKind::rehome, kNoNode, move.to, kNoNode,
             lost ? Cause::lost : Cause::placed);
     } else {
-      start(now, shard, OpKind::handoff, move.from, move.to, move.from, cause);
+      start(now, shard, OpKind::handoff, move.from, move.to, move.from, cause).actor =
+          actor_of(cause, ShardName{name, move.shard}, move);
       ++moves;
     }
   }

@@ -53,6 +53,14 @@ class PendingAsks {
     return &slots_[index].ask;
   }
 
+  // Moves the instant at which `expire` takes an open slot; `Ask::deadline` stays.
+  void wait_until(std::uint64_t slot, Time until) {
+    if (find(slot) == nullptr) return;
+    const auto index = static_cast<std::uint32_t>(slot & kIndexMask);
+    deadlines_.cancel(index);
+    deadlines_.arm(index, until);
+  }
+
   // Takes the ask out of its slot; nothing if it was completed before.
   std::optional<Ask> close(std::uint64_t slot) {
     if (find(slot) == nullptr) {

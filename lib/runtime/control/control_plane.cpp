@@ -67,6 +67,7 @@ std::vector<ControlOutput> ControlPlane::take_outputs() {
   if (!stopped_) {
     settle();
     learn_types();
+    note_strict_waits();
     flush();
     leave_as_last();
   }

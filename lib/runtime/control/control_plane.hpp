@@ -67,7 +67,8 @@ class ControlPlane {
   void on_seed(Time now, const NodeInfo& contact, const std::string& cluster,
                std::uint64_t cluster_id);
   void leave(Time now);
-  void down(Time now, const std::string& name);  // an operator's word that a member is dead
+  // An operator's word that a member is dead.
+  void down(Time now, const std::string& name, const std::string& actor = {});
   // An operator's order, for the coordinator alone; `not_ready` where this node does not decide.
   coordinator::Ordered order(Time now, const coordinator::Order& order);
   void on_tick(Time now);
@@ -155,6 +156,7 @@ class ControlPlane {
   void ask_to_join();
   void refuse(const JoinRequest& request, JoinRefused refusal);
   [[nodiscard]] JoinRefused check_join(const JoinRequest& request) const;
+  [[nodiscard]] JoinRefused check_types(const JoinRequest& request) const;
   [[nodiscard]] std::vector<Setting> settings() const;
   [[nodiscard]] std::string other_settings(const JoinRequest& request) const;
   void forget_joiners();
@@ -179,12 +181,15 @@ class ControlPlane {
   void feed_downing();
   void warn_of_members();
   void note_held_back();
+  void note_doubted();
+  void note_strict_waits();
   [[nodiscard]] std::size_t members_up() const;
   [[nodiscard]] std::string held_back() const;
+  [[nodiscard]] std::string strict_waits() const;
   void maybe_leave();
   void leave_as_last();
   void own_pause(Duration late);
-  void learn_dead(NodeKey node, const char* why);
+  void learn_dead(NodeKey node, const std::string& why);
   void down_self(const std::string& reason);
   void report_overlap(std::uint64_t shards, const std::string& why);
   [[nodiscard]] Time majority_heard_at() const;
@@ -232,12 +237,15 @@ class ControlPlane {
   std::map<NodeKey, Time> heard_at_;   // of members, when it came
   std::map<NodeKey, NodeInfo> infos_;  // how to reach whom
   std::map<NodeKey, Connection> connected_;
-  KeySet dead_;                     // proven dead, while they take part in the set
-  GoneNodes gone_;                  // former members: an incarnation never comes back
-  KeySet to_remove_;                // by downing
-  KeySet presumed_;                 // by downing: taken for gone
-  bool warned_of_members_ = false;  // too many for static-quorum
-  std::string held_back_;           // told last, by this node as coordinator
+  KeySet dead_;                             // proven dead, while they take part in the set
+  GoneNodes gone_;                          // former members: an incarnation never comes back
+  KeySet to_remove_;                        // by downing
+  KeySet presumed_;                         // by downing: taken for gone
+  bool warned_of_members_ = false;          // too many for static-quorum
+  std::string held_back_;                   // told last, by this node as coordinator
+  std::string strict_waits_;                // told last
+  std::vector<Member> last_counted_;        // the members that counted last
+  std::map<NodeKey, std::string> doubted_;  // removed by evidence alone, with their names
   // Of the counted set in the term that this node decides in: nobody was removed since then.
   bool confirmed_ = false;  // by an operator, of this term and these members; not in the set yet
   Term confirmed_in_;

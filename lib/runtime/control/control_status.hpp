@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,11 @@ struct ControlStatus {
   std::vector<coordinator::Handoff> handoffs;  // only at the coordinator
   std::uint64_t waiting_moves = 0;             // likewise
   std::uint32_t min_members = 1;
-  std::string downing;      // the policy with its settings
+  std::string downing;  // the policy with its settings
+  std::string
+      strict_waits{};  // why strict types run nowhere until an operator speaks; empty: not so
+  // Names of nodes that are no members (any more), as far as this node remembers them.
+  std::map<NodeKey, std::string> strangers{};
   std::string held_back{};  // "below minimum members: 1 of 3, not allocating"; empty: nothing is
 };
 

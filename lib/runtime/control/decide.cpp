@@ -28,6 +28,7 @@ void ControlPlane::settle() {
     if (stopped_ || !decide_members()) break;
   }
   if (stopped_) return;
+  note_doubted();
   decide_shards();
   ask_to_join();
 }
@@ -62,7 +63,7 @@ void ControlPlane::forget_strangers() {
   });
   const auto needed = [this](NodeKey key) {
     return key == self_ || connected_.contains(key) || peers_.contains(key) ||
-           takes_part(membership_.set(), key) || joiners_.contains(key);
+           takes_part(membership_.set(), key) || joiners_.contains(key) || loads_.contains(key);
   };
   std::erase_if(infos_, [&](const auto& info) { return !needed(info.first); });
   std::erase_if(answered_at_, [&](const auto& answer) { return !needed(answer.first); });
@@ -255,6 +256,50 @@ std::string ControlPlane::held_back() const {
          std::to_string(config_.min_members) + ", not allocating";
 }
 
+// Who was removed since the set counted in full, as far as this node saw it.
+void ControlPlane::note_doubted() {
+  const MemberSet& set = membership_.set();
+  if (!set.evidence) doubted_.clear();
+  if (!set.counted) return;
+  for (const Member& member : last_counted_) {
+    const bool left = member.state == MemberState::leaving || member.state == MemberState::exiting;
+    const bool gone = find_member(set, member.node.key) == nullptr;
+    if (set.evidence && gone && !left) doubted_[member.node.key] = member.node.name;
+  }
+  if (last_counted_ != set.members) last_counted_ = set.members;
+}
+
+std::string ControlPlane::strict_waits() const {
+  const bool strict = std::any_of(known_types_.begin(), known_types_.end(),
+                                  [](const HostedType& type) { return type.placement.strict; });
+  if (!strict || !in_set() || !membership_.set().evidence) return {};
+  std::vector<std::string> gone;
+  for (const auto& [key, name] : doubted_) {
+    const std::vector<Member>& members = membership_.set().members;
+    const bool again = std::any_of(members.begin(), members.end(),
+                                   [&](const Member& member) { return member.node.name == name; });
+    gone.push_back(name + (again ? " (before it started again)" : ""));
+  }
+  std::sort(gone.begin(), gone.end());
+  std::string names;
+  for (const std::string& name : gone) names += (names.empty() ? "" : ", ") + name;
+  const bool one = doubted_.size() == 1;
+  return "strict types wait: " + (names.empty() ? "members" : names) + (one ? " was" : " were") +
+         " removed by evidence alone; `shardbusctl confirm` if " + (one ? "it is" : "they are") +
+         " gone for good";
+}
+
+void ControlPlane::note_strict_waits() {
+  std::string now = strict_waits();
+  if (now == strict_waits_) return;
+  strict_waits_ = std::move(now);
+  if (strict_waits_.empty()) {
+    event(Severity::info, "strict.may_run", "the member set counts in full again");
+  } else {
+    event(Severity::warn, "strict.waits", strict_waits_);
+  }
+}
+
 void ControlPlane::note_held_back() {
   std::string now = held_back();
   if (now == held_back_) return;
@@ -445,9 +490,9 @@ KeySet ControlPlane::leaving() const {
   return result;
 }
 
-void ControlPlane::learn_dead(NodeKey node, const char* why) {
+void ControlPlane::learn_dead(NodeKey node, const std::string& why) {
   if (node == self_) {
-    down_self(std::string("declared dead: ") + why);
+    down_self("declared dead: " + why);
     return;
   }
   if (!takes_part(membership_.set(), node)) {

@@ -59,11 +59,11 @@ void ControlPlane::leave(Time now) {
   look_again();
 }
 
-void ControlPlane::down(Time now, const std::string& name) {
+void ControlPlane::down(Time now, const std::string& name, const std::string& actor) {
   if (!enter(now)) return;
   for (const Member& member : membership_.set().members) {
     if (member.node.name != name) continue;
-    learn_dead(member.node.key, "operator");
+    learn_dead(member.node.key, actor.empty() ? "operator" : "operator " + actor);
     return;
   }
   event(Severity::warn, "membership.down_unknown", name);

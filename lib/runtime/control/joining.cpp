@@ -18,6 +18,47 @@ JoinRefused duplicate(const NodeInfo& known, const NodeInfo& asks) {
               asks.peer};
 }
 
+// The text is read at the node that asks, too, so it says of whom it speaks.
+JoinRefused differs(const std::string& node, const std::string& what, const std::string& cluster,
+                    const std::string& other, const std::string& option) {
+  return {static_cast<std::uint16_t>(Errc::config_mismatch),
+          what + ": the cluster has " + cluster + ", node '" + node + "' has " + other + "; set " +
+              option + " to the same on all nodes"};
+}
+
+std::string on_off(bool value) {
+  return value ? "true" : "false";
+}
+
+// The first setting in which a type differs; code 0: none.
+JoinRefused differing_type(const std::string& node, const HostedType& cluster,
+                           const HostedType& other) {
+  const PlacementSettings& a = cluster.placement;
+  const PlacementSettings& b = other.placement;
+  const std::string type = " of type '" + cluster.name + "'";
+  const auto option = [](const char* name, const char* builtin) {
+    return std::string("TypeOptions::") + name + " (of the built-in types: " + builtin + ")";
+  };
+  if (a.strategy != b.strategy) {
+    return differs(node, "placement" + type, a.strategy, b.strategy,
+                   option("placement", "builtin_placement"));
+  }
+  if (a.role != b.role) {
+    return differs(node, "role" + type, "'" + a.role + "'", "'" + b.role + "'",
+                   option("role", "builtin_role"));
+  }
+  if (a.spread_zones != b.spread_zones) {
+    return differs(node, "spread_zones" + type, on_off(a.spread_zones), on_off(b.spread_zones),
+                   option("spread_zones", "builtin_spread_zones"));
+  }
+  if (a.strict != b.strict) {
+    const auto name = [](bool strict) { return std::string(strict ? "strict" : "available"); };
+    return differs(node, "consistency" + type, name(a.strict), name(b.strict),
+                   option("consistency", "builtin_consistency"));
+  }
+  return {};
+}
+
 }  // namespace
 
 void ControlPlane::on_seed(Time now, const NodeInfo& contact, const std::string& cluster,
@@ -135,8 +176,8 @@ std::string ControlPlane::other_settings(const JoinRequest& request) const {
   for (const Setting& mine : settings()) {
     for (const Setting& theirs : request.settings) {
       if (theirs.name != mine.name || theirs.value == mine.value) continue;
-      result += (result.empty() ? "" : "; ") + mine.name + " is " + mine.value + " here, " +
-                theirs.value + " there";
+      result += (result.empty() ? "" : "; ") + mine.name + " is " + mine.value + " on '" +
+                config_.self.name + "', " + theirs.value + " on '" + request.node.name + "'";
     }
   }
   return result;
@@ -154,8 +195,9 @@ JoinRefused ControlPlane::check_join(const JoinRequest& request) const {
     return JoinRefused{static_cast<std::uint16_t>(code), std::move(text)};
   };
   if (request.cluster != config_.cluster) {
-    return refuse(Errc::cluster_mismatch,
-                  "cluster is '" + config_.cluster + "' here, '" + request.cluster + "' there");
+    return refuse(Errc::cluster_mismatch, "node '" + config_.self.name + "' is of cluster '" +
+                                              config_.cluster + "', node '" + request.node.name +
+                                              "' of '" + request.cluster + "'");
   }
   if (gone_.contains(request.node.key)) {
     return refuse(Errc::stale_incarnation, "incarnation " +
@@ -170,31 +212,34 @@ JoinRefused ControlPlane::check_join(const JoinRequest& request) const {
     }
     if (node.key == self_ || node.incarnation >= request.node.incarnation) {
       return refuse(Errc::stale_incarnation,
-                    "incarnation " + std::to_string(node.incarnation) + " is known here, " +
-                        std::to_string(request.node.incarnation) + " asked");
+                    "incarnation " + std::to_string(node.incarnation) + " of '" + node.name +
+                        "' is known, " + std::to_string(request.node.incarnation) + " asked");
     }
   }
   // Two policies might each let their own side go on.
-  const std::string here = downing::to_text(config_.downing);
-  std::string there = downing::to_text(downing::Rules{});
+  const std::string mine = downing::to_text(config_.downing);
+  std::string other = downing::to_text(downing::Rules{});
   for (const Setting& setting : request.settings) {
-    if (setting.name == "downing") there = setting.value;
+    if (setting.name == "downing") other = setting.value;
   }
-  if (there != here) {
-    return refuse(Errc::config_mismatch, "downing is " + here + " here, " + there + " there");
+  if (other != mine) {
+    return differs(request.node.name, "downing policy", mine, other,
+                   "downing, with quorum_size and down_if_alone,");
   }
+  return check_types(request);
+}
+
+JoinRefused ControlPlane::check_types(const JoinRequest& request) const {
   for (const HostedType& type : request.hosts) {
     const HostedType* placed = find_hosted(known_types_, type.name);
-    if (placed != nullptr && placed->placement != type.placement) {
-      return refuse(Errc::config_mismatch, "type '" + type.name + "' is placed by " +
-                                               to_text(placed->placement) + " here, " +
-                                               to_text(type.placement) + " there");
-    }
+    JoinRefused refusal;
+    if (placed != nullptr) refusal = differing_type(request.node.name, *placed, type);
+    if (refusal.code != 0) return refusal;
     const TypeTable* known = find_type(table_, type.name);
     if (known == nullptr || known->shard_count == type.shard_count) continue;
-    return refuse(Errc::config_mismatch, "type '" + type.name + "' has " +
-                                             std::to_string(known->shard_count) + " shards here, " +
-                                             std::to_string(type.shard_count) + " there");
+    return differs(request.node.name, "shard count of type '" + type.name + "'",
+                   std::to_string(known->shard_count), std::to_string(type.shard_count),
+                   "TypeOptions::shard_count");
   }
   return {};
 }

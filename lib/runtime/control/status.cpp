@@ -21,6 +21,10 @@ ControlStatus ControlPlane::status() const {
   status.min_members = config_.min_members;
   status.downing = downing::to_text(config_.downing);
   status.held_back = held_back();
+  status.strict_waits = strict_waits();
+  for (const auto& [key, info] : infos_) {
+    if (find_member(set, key) == nullptr) status.strangers.emplace(key, info.name);
+  }
   const KeySet going = leaving();
   for (const Member& member : set.members) {
     const NodeKey key = member.node.key;

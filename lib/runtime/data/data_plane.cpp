@@ -146,6 +146,14 @@ void DataPlane::retire(std::string_view why) {
   abandon(Errc::unknown_outcome, why);
 }
 
+void DataPlane::count_on(const DataPlane& former) {
+  born_ = former.born_;
+  for (std::size_t i = 0; i < context_.counts.size(); ++i) {
+    context_.counts[i] += former.context_.counts[i];
+  }
+  dispatch_.count_on(former.dispatch_);
+}
+
 void DataPlane::report_tell(Errc outcome, const Outgoing& message) {
   if (outcome != Errc::ok) dispatch_.refuse(kNoNode, 0, outcome, message.type);
 }

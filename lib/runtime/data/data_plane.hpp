@@ -66,6 +66,8 @@ class DataPlane {
   // Another plane takes over: no further message of this one is handled. Handlers that run in the
   // executor finish in it.
   void retire(std::string_view why);
+  // This plane counts on from a former one of the same process, after that one's retirement.
+  void count_on(const DataPlane& former);
   // Destroys the entities; the last thing before the plane itself goes.
   void end_entities() { hosts_.end_entities(); }
   // Not const: it asks entities for their state.

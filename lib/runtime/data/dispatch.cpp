@@ -14,6 +14,8 @@ namespace shardbus::runtime {
 namespace {
 
 constexpr std::string_view kAdminType = "$node";
+constexpr std::string_view kNoCluster =
+    "this node is in no cluster; `shardbusctl status` tells what it waits for";
 constexpr std::uint32_t kCallbackDepthMax = 4;
 constexpr Duration kDepartureCheck = std::chrono::milliseconds(5);
 constexpr Duration kSweep = std::chrono::milliseconds(100);
@@ -77,6 +79,7 @@ Errc Dispatch::submit_tell(const wire::Message& told) {
 }
 
 void Dispatch::submit_ask(wire::Message message, Time deadline, AskOrigin origin) {
+  origin.admin = message.type.starts_with('$');
   Asks::Ask ask{std::move(origin), kNoNode, deadline};
   if (asks_.full()) {
     return fail(std::move(ask), Errc::overloaded,
@@ -280,8 +283,8 @@ void Dispatch::on_reply(const wire::Reply& reply) {
 }
 
 void Dispatch::complete(Asks::Ask&& ask, const ReplyView& reply) {
-  context_.count(reply.ok() ? Count::replies : Count::errors_answered);
   AskOrigin& origin = ask.origin;
+  if (!origin.admin) context_.count(reply.ok() ? Count::replies : Count::errors_answered);
   if (origin.callback) {
     if (callback_depth_ < kCallbackDepthMax) return call_back(origin.callback, reply);
     deferred_.push_back({std::move(origin.callback), reply.error, std::string(reply.text),
@@ -519,6 +522,11 @@ void Dispatch::expire_held() {
   end(over);
 }
 
+std::string Dispatch::why_unsent(std::string_view type) const {
+  const char* gap = type.empty() ? "" : ": ";
+  return std::string(type) + (context_.cluster_id != 0 ? "" : gap + std::string(kNoCluster));
+}
+
 void Dispatch::end(const std::vector<HeldMessage>& over) {
   for (const HeldMessage& held : over) {
     const wire::Envelope envelope = wire::own_envelope(held.envelope);
@@ -526,7 +534,7 @@ void Dispatch::end(const std::vector<HeldMessage>& over) {
     if (held.slot == 0) {
       if (envelope.kind != wire::Kind::fence) refuse(kNoNode, 0, held.ends_in, type);
     } else if (auto ask = asks_.close(held.slot)) {
-      fail(std::move(*ask), held.ends_in, type);
+      fail(std::move(*ask), held.ends_in, why_unsent(type));
     }
   }
 }
@@ -546,7 +554,8 @@ void Dispatch::sweep_regions() {
 void Dispatch::tick() {
   asks_.expire(context_.now, [this](Asks::Ask&& ask) {
     const bool sent = ask.target != kNoNode;
-    fail(std::move(ask), sent ? Errc::timeout : Errc::expired, "");
+    if (sent) return fail(std::move(ask), Errc::timeout, "");
+    fail(std::move(ask), Errc::expired, why_unsent(""));
   });
   if (!departing_.empty()) part_from_departed();
   if (next_fence_check_ <= context_.now) check_fences();

@@ -38,6 +38,7 @@ struct AskOrigin {
   std::uint64_t slot = 0;
   std::uint32_t type = 0;  // of that last kind: the shard that the worker answers for
   ShardId shard{};
+  bool admin = false;  // about the node itself: no traffic of entities
 };
 using Asks = core::PendingAsks<AskOrigin>;
 
@@ -159,19 +160,25 @@ class Dispatch {
   [[nodiscard]] std::size_t parked_bytes() const { return parked_bytes_; }
   [[nodiscard]] std::size_t early_replies() const { return early_replies_.size(); }
   [[nodiscard]] std::size_t owned() const;
+  // Takes over what the shards of a former plane counted.
+  void count_on(const Dispatch& former);
   // Sums over all shards of what had no effect.
   void add_counters(std::map<std::string, std::uint64_t>& counters) const;
   // Why some shard cannot be reached from here at once: it moves, or has no route. Empty: none.
-  [[nodiscard]] std::string unsettled() const;
+  // In words for a person; with `internals` the simulator shows what it stands on, too.
+  [[nodiscard]] std::string unsettled(bool internals = false) const;
   [[nodiscard]] RegionReport report(Term term, NodeKey claimant) const;
 
  private:
+  [[nodiscard]] core::RegionCounters region_counters() const;
   Errc route(Type& type, Shard& shard, wire::Message& message, std::uint64_t slot, Time deadline);
   Errc pass_on(Type& type, Shard& shard, wire::Message& message, std::uint64_t slot, Time deadline);
   void adopt(Type& type, std::deque<HeldMessage> queue);
   [[nodiscard]] bool open(const Shard& shard) const;
   Errc hold(std::deque<HeldMessage>& queue, const wire::Message& message, std::uint64_t slot,
             Time deadline, Errc ends_in);
+  [[nodiscard]] std::string why_unsent(std::string_view type) const;
+  [[nodiscard]] std::string why_closed(const Type& type, ShardId id) const;
   [[nodiscard]] Errc ends_in(const Type& type, const Shard& shard) const;
   void arrive(Type& type, ShardId id, std::uint64_t sender, const wire::Message& message,
               Time deadline);
@@ -253,6 +260,7 @@ class Dispatch {
   NodeKey coordinator_;  // whoever commanded last
   Time next_fence_check_ = kNever;
   Time next_sweep_{};
+  core::RegionCounters former_;                            // of the planes before this one
   std::vector<std::pair<std::uint32_t, ShardId>> fenced_;  // shards with an open fence
 };
 

@@ -1,5 +1,6 @@
 #include "runtime/node/admin.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <optional>
@@ -20,10 +21,6 @@ struct EntityName {
   std::string type;
   std::string id;
   MSGPACK_DEFINE_MAP(type, id)
-};
-struct NodeName {
-  std::string node;
-  MSGPACK_DEFINE_MAP(node)
 };
 
 std::string_view state_name(MemberState state) {
@@ -52,6 +49,7 @@ class AdminAnswers {
 
  private:
   [[nodiscard]] std::string name_of(NodeKey node) const;
+  [[nodiscard]] bool gone(NodeKey node) const;
   void owner(NodeKey node);
   void generation(const Generation& generation);
   void cluster_entries();
@@ -68,13 +66,22 @@ std::string AdminAnswers::name_of(NodeKey node) const {
   for (const auto& member : view_.status.members) {
     if (member.member.node.key == node) return member.member.node.name;
   }
+  const auto stranger = view_.status.strangers.find(node);
+  if (stranger != view_.status.strangers.end()) return stranger->second;
   if (const NodeInfo* info = plane_.links().info(node)) return info->name;
   return "#" + std::to_string(node.value);
 }
 
+bool AdminAnswers::gone(NodeKey node) const {
+  const auto& members = view_.status.members;
+  return std::none_of(members.begin(), members.end(), [node](const auto& member) {
+    return member.member.node.key == node && member.reach != failure::Reach::dead;
+  });
+}
+
 void AdminAnswers::owner(NodeKey node) {
   if (node == kNoNode) return out_.nil();
-  out_.value(std::string_view(name_of(node)));
+  out_.value(std::string_view(name_of(node) + (gone(node) ? " (gone)" : "")));
 }
 
 void AdminAnswers::generation(const Generation& generation) {
@@ -130,13 +137,21 @@ void AdminAnswers::status() {
   const DataStatus data = plane_.status();
   std::string why = why_not_ready(view_, 1);
   if (why.empty()) why = data.unsettled;
-  out_.map(29);
+  out_.map(30);
   cluster_entries();
   data_entries(data);
   out_.entry("cluster", plane_.config().cluster);
   out_.entry("uptime_ms", static_cast<std::uint64_t>(plane_.uptime().count()));
   out_.entry("ready", why.empty());
   out_.entry("why", why);
+  out_.value(std::string_view("founded_anew_ms"));
+  if (view_.founded_anew == kNever) {
+    out_.nil();
+  } else {
+    const auto ago =
+        std::chrono::duration_cast<milliseconds>(transport::now() - view_.founded_anew);
+    out_.value(static_cast<std::uint64_t>(ago.count()));
+  }
   out_.value(std::string_view("counters"));
   out_.map(data.counters.size() + 3);
   out_.entry("poll_net_catches", link_.net_catches);
@@ -149,10 +164,14 @@ void AdminAnswers::members() {
   const control::ControlStatus& status = view_.status;
   std::uint64_t oldest = UINT64_MAX;
   for (const auto& member : status.members) oldest = std::min(oldest, member.member.age);
+  const Orders& orders = view_.table->orders;
+  const auto named = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::binary_search(names.begin(), names.end(), name);
+  };
   out_.array(status.members.size());
   for (const auto& member : status.members) {
     const NodeInfo& node = member.member.node;
-    out_.map(17);
+    out_.map(19);
     out_.entry("name", node.name);
     out_.entry("key", node.key.value);
     out_.entry("incarnation", node.incarnation);
@@ -172,6 +191,8 @@ void AdminAnswers::members() {
     for (const std::string& role : member.traits.roles) out_.value(std::string_view(role));
     out_.entry("capacity", std::uint64_t{member.traits.capacity});
     out_.entry("version", member.traits.version);
+    out_.entry("cordoned", named(orders.cordoned, node.name));
+    out_.entry("draining", named(orders.draining, node.name));
   }
 }
 
@@ -277,10 +298,8 @@ void answer_admin(const AdminCall& call, const ClusterView& view, const LinkCoun
   plane.answer(to, {Errc::ok, {}, answers.result()});
 }
 
-Result<std::string> admin_node_name(std::string_view payload) {
-  auto name = unpack<NodeName>(payload);
-  if (!name) return name.error();
-  return std::move(name->node);
+Result<DownArguments> admin_down(std::string_view payload) {
+  return unpack<DownArguments>(payload);
 }
 
 }  // namespace shardbus::runtime

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <msgpack.hpp>
 #include <string>
 #include <string_view>
 
@@ -22,7 +23,12 @@ struct LinkCounters {
 void answer_admin(const AdminCall& call, const ClusterView& view, const LinkCounters& link,
                   DataPlane& plane);
 
-// The node that a `down` names. Errors: decode_failed.
-Result<std::string> admin_node_name(std::string_view payload);
+struct DownArguments {
+  std::string node;
+  std::string actor;
+  MSGPACK_DEFINE_MAP(node, actor)
+};
+// The node that a `down` names, and who says it. Errors: decode_failed.
+Result<DownArguments> admin_down(std::string_view payload);
 
 }  // namespace shardbus::runtime

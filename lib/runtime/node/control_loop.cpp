@@ -2,6 +2,9 @@
 
 #include <poll.h>
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
 #include <utility>
 
 #include "base/hash.hpp"
@@ -208,20 +211,42 @@ void ControlLoop::take(Leave& input) {
   plane_->leave(transport::now());
 }
 
-void ControlLoop::take(AdminCall& input) {
-  if (input.method == "down" && plane_ != nullptr) {
-    const Result<std::string> name = admin_node_name(input.payload);
-    const std::vector<Member>& members = plane_->members().members;
-    const bool member = name && std::any_of(members.begin(), members.end(),
-                                            [&](const Member& m) { return m.node.name == *name; });
-    if (member) plane_->down(transport::now(), *name);
-    link_.run([call = std::move(input), member](DataPlane& plane) {
-      plane.answer({call.asker.value, call.slot},
-                   member ? ReplyView{Errc::ok, {}, "\xc0"}
-                          : ReplyView{Errc::no_such_node, "no member has this name", {}});
-    });
-    return;
+// What only members can do. It says why this node cannot, rather than whom it does not know.
+bool ControlLoop::refuse_outside(const AdminCall& call) {
+  static constexpr std::array kOfMembers{"down", "order", "plan", "moves", "history"};
+  const bool outside = plane_ == nullptr || plane_->cluster_id() == 0;
+  if (!outside || std::find(kOfMembers.begin(), kOfMembers.end(), call.method) == kOfMembers.end())
+    return false;
+  link_.run([to = ReplyAddress{call.asker.value, call.slot},
+             text = "this node is in no cluster: " + waits_for()](DataPlane& plane) {
+    plane.answer(to, {Errc::not_ready, text, {}});
+  });
+  return true;
+}
+
+void ControlLoop::down(const AdminCall& call) {
+  const Result<DownArguments> given = admin_down(call.payload);
+  const std::vector<Member>& members = plane_->members().members;
+  const bool member = given && std::any_of(members.begin(), members.end(), [&](const Member& m) {
+                        return m.node.name == given->node;
+                      });
+  Status refused;
+  if (!given) {
+    refused = given.error();
+  } else if (!member) {
+    refused = {Errc::no_such_node, "no member is called '" + given->node + "'"};
+  } else {
+    plane_->down(transport::now(), given->node, given->actor);
   }
+  link_.run([to = ReplyAddress{call.asker.value, call.slot}, refused](DataPlane& plane) {
+    plane.answer(to, refused.ok() ? ReplyView{Errc::ok, {}, "\xc0"}
+                                  : ReplyView{refused.code(), refused.text(), {}});
+  });
+}
+
+void ControlLoop::take(AdminCall& input) {
+  if (refuse_outside(input)) return;
+  if (input.method == "down") return down(input);
   if (plane_ != nullptr) {
     if (const auto answered = answer_orders(input, transport::now(), *plane_)) {
       link_.run([call = std::move(input), answer = *answered](DataPlane& plane) {
@@ -278,6 +303,13 @@ void ControlLoop::report_waiting() {
   const std::string unanswered = seeds_.unanswered();
   // Why it waits has been said then, and more exactly.
   if (std::exchange(refused_, false) && unanswered.empty()) return;
+  tell(LogLevel::warn, "join.waiting", waits_for());
+}
+
+std::string ControlLoop::waits_for() const {
+  if (seeds_.none()) return "it has no seeds";
+  const std::string unanswered = seeds_.unanswered();
+  if (unanswered.empty() && !refusal_.empty()) return refusal_;
   std::string text = "no answer from seeds " + unanswered + "; trying on";
   if (unanswered.empty()) {
     text = plane_ == nullptr ? "seeds answer, but none is in a cluster yet"
@@ -288,7 +320,7 @@ void ControlLoop::report_waiting() {
                 ? "; only the first seed of the list, " + seeds_.first() + ", may found the cluster"
                 : "; only a node with bootstrap may found the cluster";
   }
-  tell(LogLevel::warn, "join.waiting", text);
+  return text;
 }
 
 void ControlLoop::read_seeds() {
@@ -326,6 +358,7 @@ void ControlLoop::decide_bootstrap() {
   if (plane_->cluster_id() != 0) return refounding_.over();
   if (!refounding_.due(transport::now())) return;
   refounding_.over();
+  founded_anew_ = transport::now();
   tell(LogLevel::warn, "join.founds_anew", "most of the last members are in no cluster any more");
   begin_control(true);
 }
@@ -432,7 +465,30 @@ void ControlLoop::carry_out(const control::TableChanged& output) {
 
 void ControlLoop::carry_out(const control::Event& output) {
   refused_ = refused_ || output.name == "join.refused";
-  tell(level_of(output.severity), output.name, output.text + way_out(output));
+  if (output.name == "join.refused") refusal_ = "refused: " + output.text + way_out(output);
+  if (output.name == "join.accepted") refusal_.clear();
+  tell(level_of(output.severity), output.name, with_names(output.text) + way_out(output));
+}
+
+// The cores speak of nodes by key; a person knows their names.
+std::string ControlLoop::with_names(const std::string& text) const {
+  constexpr std::size_t kDigitsMin = 6;  // fewer are no key
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at + 1;
+    const bool begins = at == 0 || std::isalnum(static_cast<unsigned char>(text[at - 1])) == 0;
+    while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end])) != 0) ++end;
+    std::uint64_t key = 0;
+    const bool is_key = begins && text[at] == 'n' && end - at > kDigitsMin &&
+                        std::from_chars(&text[at + 1], text.data() + end, key).ec == std::errc{};
+    if (!is_key) end = at + 1;
+    result.append(text, at, end - at);
+    at = end;
+    if (!is_key || plane_ == nullptr) continue;
+    const std::string name = plane_->name_of(NodeKey{key});
+    if (!name.starts_with('#')) result += "(" + name + ")";
+  }
+  return result;
 }
 
 void ControlLoop::carry_out(const control::LeaveDone& output) {
@@ -489,6 +545,8 @@ std::shared_ptr<const ClusterView> ControlLoop::view() const {
   } else {
     view->status.self = options_.control.self;
   }
+  if (!view->status.in_cluster) view->waits_for = waits_for();
+  view->founded_anew = founded_anew_;
   return view;
 }
 

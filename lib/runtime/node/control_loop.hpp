@@ -107,6 +107,10 @@ class ControlLoop final : public DataListener {
   void carry_out(const control::DownSelf& output);
   void ask_seeds();
   void report_waiting();
+  [[nodiscard]] std::string waits_for() const;
+  void down(const AdminCall& call);
+  bool refuse_outside(const AdminCall& call);
+  [[nodiscard]] std::string with_names(const std::string& text) const;
   void read_seeds();
   void take(const Seeds::Answer& answer);
   void decide_bootstrap();
@@ -133,6 +137,8 @@ class ControlLoop final : public DataListener {
   Seeds seeds_;
   Time next_seed_report_{};
   bool refused_ = false;  // since the last report on the seeds
+  std::string refusal_;   // by the cluster that it last asked; empty: none
+  Time founded_anew_ = kNever;
   Repeats repeats_;
   std::vector<HostedType> hosts_;
   std::vector<HostedType> told_types_;

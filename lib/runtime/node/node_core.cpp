@@ -176,6 +176,7 @@ void NodeCore::renew(const NodeInfo& self) {
   link_->replace(make_plane(self), [&](std::unique_ptr<DataPlane> old) {
     for (EntityType& type : hosted) (void)link_->plane().host(std::move(type));
     old->retire("the node lost its place in the cluster");
+    link_->plane().count_on(*old);
     // Its handlers may still run in the pool.
     if (pool_ != nullptr) pool_->after_all([old = std::move(old)]() mutable { old.reset(); });
   });

@@ -49,7 +49,9 @@ bool gets_shards(const ClusterView& view, const HostedType& type) {
 
 std::string why_not_ready(const ClusterView& view, std::uint32_t members) {
   const control::ControlStatus& status = view.status;
-  if (!status.in_cluster) return "not a member of a cluster yet";
+  if (!status.in_cluster) {
+    return "not a member of a cluster yet" + (view.waits_for.empty() ? "" : ": " + view.waits_for);
+  }
   if (status.coordinator == kNoNode) return "no coordinator is known";
   if (!status.counted) return "the member set is not agreed yet";
   const auto up =
@@ -64,6 +66,7 @@ std::string why_not_ready(const ClusterView& view, std::uint32_t members) {
     }
   }
   if (!status.held_back.empty()) return status.held_back;
+  if (!status.strict_waits.empty()) return status.strict_waits;
   if (!status.handoffs.empty()) {
     return std::to_string(status.handoffs.size()) + " shards are moving";
   }

@@ -18,6 +18,8 @@ struct ClusterView {
   control::ControlStatus status;
   std::shared_ptr<const AllocationTable> table;  // never null
   std::vector<HostedType> hosts;                 // of this node
+  std::string waits_for{};                       // while it is in no cluster: whom, and why
+  Time founded_anew = kNever;                    // when this node founded its lost cluster anew
 };
 
 // Why the cluster is not ready from this node's point of view; empty if it is.

@@ -19,11 +19,9 @@ void SeedLookup::start(std::vector<transport::SeedSource> sources) {
       transport::start_thread("sb-seeds", [run = run_, sources = std::move(sources)] {
         std::vector<SeedFinding> findings;
         for (const transport::SeedSource& source : sources) {
-          const auto addresses = transport::look_up(source);
-          SeedFinding finding{source, addresses.has_value(), {}, {}};
-          if (addresses) finding.addresses = *addresses;
-          if (!addresses) finding.trouble = addresses.error().text();
-          if (addresses && addresses->empty()) finding.trouble = "no address yet";
+          SeedFinding finding{source, transport::look_up(source)};
+          const bool empty = finding.found.known && finding.found.addresses.empty();
+          if (empty) finding.found.trouble = kNoAddress;
           findings.push_back(std::move(finding));
         }
         const std::lock_guard lock(run->mutex);

@@ -12,11 +12,12 @@
 
 namespace shardbus::runtime {
 
+// Nothing is wrong; it may just be early.
+inline constexpr const char* kNoAddress = "no address yet";
+
 struct SeedFinding {
   transport::SeedSource source;
-  bool known = false;                  // the look-up came to an end, and not to an error
-  std::vector<std::string> addresses;  // tcp://
-  std::string trouble;                 // why there are none
+  transport::LookedUp found;
 };
 
 class SeedLookup {

@@ -72,17 +72,22 @@ void Seeds::take_findings(Time now) {
   if (all) known_at_ = std::min(known_at_, now);
 }
 
-// Of a failed look-up nothing follows: what was known before stays.
+// From a failed look-up only what it found follows: what was known before stays.
 void Seeds::note(const SeedFinding& finding, Time now) {
   const std::string& source = finding.source.text;
-  troubles_[source] = finding.trouble;
-  if (!finding.known) return;
+  const transport::LookedUp& found = finding.found;
+  const std::string before = std::exchange(troubles_[source], found.trouble);
+  const bool news =
+      !found.trouble.empty() && found.trouble != before && found.trouble != kNoAddress;
+  if (news) tell_(LogLevel::warn, "join.bad_seed", source + ": " + found.trouble);
+  const std::vector<std::string>& addresses = found.addresses;
+  for (const std::string& address : addresses) open_seed(address, source, now);
+  if (!found.known) return;
   findings_[source] = finding;
   std::erase_if(seeds_, [&](const Seed& seed) {
-    return seed.source == source && std::find(finding.addresses.begin(), finding.addresses.end(),
-                                              seed.address) == finding.addresses.end();
+    return seed.source == source &&
+           std::find(addresses.begin(), addresses.end(), seed.address) == addresses.end();
   });
-  for (const std::string& address : finding.addresses) open_seed(address, source, now);
 }
 
 bool Seeds::known_for(Duration time, Time now) const {
@@ -159,7 +164,7 @@ bool Seeds::is_first(const Seed& seed) const {
   if (sources_.front().kind == transport::SeedKind::address) return true;
   const auto finding = findings_.find(seed.source);
   return sources_.front().kind == transport::SeedKind::host && finding != findings_.end() &&
-         transport::names_one_node(finding->second.addresses);
+         transport::names_one_node(finding->second.found.addresses);
 }
 
 // --- telling ---

@@ -14,8 +14,9 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "bindings/python")}
 HERE = pathlib.Path(__file__).parent
 
 
-def shell(*arguments):
-    return subprocess.run([sys.executable, "-m", "shardbus", *arguments], env=ENVIRONMENT,
+def shell(*arguments, **more):
+    return subprocess.run([sys.executable, "-m", "shardbus", *arguments],
+                          env={**ENVIRONMENT, **more},
                           capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -25,6 +26,8 @@ def test_ask_and_tell():
         assert shell(*to, "tell", "counter", "c", "add", '{"amount": 3}').returncode == 0
         broker.wait_until(lambda: broker.seen[1] == 1)
         done = shell(*to, "ask", "counter", "c", "get")
+        assert (done.returncode, json.loads(done.stdout)) == (0, 3)
+        done = shell("ask", "counter", "c", "get", SHARDBUS_NODE=broker.address)
         assert (done.returncode, json.loads(done.stdout)) == (0, 3)
         failed = shell(*to, "ask", "counter", "c", "fly")
         assert failed.returncode == 1
@@ -42,6 +45,14 @@ def test_worker():
                     assert bus.entity("upper", "u").ask("say", {"text": "tea"}) == "TEA"
             finally:
                 process.terminate()
+
+
+def test_a_missing_package_is_named_with_where_it_comes_from(tmp_path):
+    (tmp_path / "msgpack.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'msgpack'\", name='msgpack')\n")
+    path = os.pathsep.join([str(tmp_path), ENVIRONMENT["PYTHONPATH"]])
+    done = shell("--help", PYTHONPATH=path)
+    assert done.returncode != 0 and "Debian: python3-zmq, python3-msgpack" in done.stderr
 
 
 def test_mistakes_are_one_line():

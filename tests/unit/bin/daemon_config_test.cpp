@@ -105,6 +105,11 @@ TEST_F(DaemonConfigTest, DowningNeedsWhatBelongsToIt) {
   };
   EXPECT_THAT(problems({"--downing", "static-quorum", "--quorum-size", "3"}), IsEmpty());
   EXPECT_THAT(problems({"--downing", "keep-oldest", "--down-if-alone=false"}), IsEmpty());
+  EXPECT_THAT(problems({"--down-if-alone=false"}),
+              ElementsAre(HasSubstr("down_if_alone: belongs to downing = keep-oldest alone")));
+  EXPECT_THAT(problems({"--seeds", "dns://shardbus:0"}),
+              ElementsAre("flag --seeds: seeds: \"dns://shardbus:0\": nobody can be reached at "
+                          "port 0"));
   EXPECT_THAT(problems({"--downing", "static-quorum"}),
               ElementsAre("flag --downing: downing: static-quorum needs quorum_size: how many "
                           "members must reach each other"));
@@ -271,9 +276,9 @@ TEST_F(DaemonConfigTest, AValueIsCheckedEvenIfAnotherSourceWins) {
 
 TEST_F(DaemonConfigTest, AFileThatCannotBeReadIsRefused) {
   EXPECT_THAT(load_config({"--config", (folder_ / "none.toml").string()}, {}).problems,
-              ElementsAre(HasSubstr("none.toml: cannot be read")));
+              ElementsAre(HasSubstr("none.toml: cannot be read: No such file")));
   EXPECT_THAT(load_config({"--config", folder_.string()}, {}).problems,
-              ElementsAre(HasSubstr("cannot be read")));
+              ElementsAre(HasSubstr("cannot be read: it is a folder")));
 }
 
 TEST_F(DaemonConfigTest, PrintedJsonHasValueAndOrigin) {

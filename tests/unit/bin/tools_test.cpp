@@ -32,6 +32,13 @@ using shardbus_tools::milliseconds;
 using shardbus_tools::parse_duration;
 using testing::HasSubstr;
 
+TEST(ProcessTest, SaysWhenAProcessStandsStill) {
+  const shardbus_tools::Process process({"/bin/sleep", "60"});
+  EXPECT_FALSE(shardbus_tools::wait_stopped(process.pid(), milliseconds(1)));
+  process.signal(SIGSTOP);
+  EXPECT_TRUE(shardbus_tools::wait_stopped(process.pid(), milliseconds(10'000)));
+}
+
 TEST(DurationTest, NeedsANumberAndAUnit) {
   EXPECT_EQ(parse_duration("200ms"), milliseconds(200));
   EXPECT_EQ(parse_duration("5s"), milliseconds(5000));

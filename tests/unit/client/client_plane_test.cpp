@@ -120,6 +120,21 @@ class ClientPlaneTest : public testing::TestWithParam<bool> {
     return outcome;
   }
 
+  // The first ask that was sent there ends in an error.
+  void answer_first(const std::string& address, Errc code) {
+    std::string_view rest = port_.sent.at(port_.peers.at(address)).front();
+    wire::Envelope envelope;
+    while (!rest.empty() && wire::next_envelope(rest, envelope) == Errc::ok) {
+      if (envelope.kind != wire::Kind::ask) continue;
+      const std::string correlation(envelope.message.correlation.opaque);
+      wire::Reply reply;
+      reply.correlation.opaque = correlation;
+      reply.code = static_cast<std::uint16_t>(code);
+      return receive(address, reply);
+    }
+    FAIL() << "no ask was sent";
+  }
+
   // What was sent to the node at an address since the last look: methods, and "fence <id>".
   std::vector<std::string> sent(const std::string& address) {
     std::vector<std::string> words;
@@ -319,10 +334,27 @@ TEST_P(ClientPlaneTest, ACallbackThatThrowsIsLoggedAndHarmless) {
                [](const ReplyView&) { throw std::runtime_error("as asked"); });
   });
   const Outcome& next = ask("get", 1s);
-  advance(1s);
+  advance(1200ms);
   EXPECT_EQ(next.times, 1);
   EXPECT_THAT(port_.lines, UnorderedElementsAre(HasSubstr("api.callback_threw error=as asked"),
                                                 HasSubstr("not a std::exception")));
+}
+
+// The node tells at the same deadline whether the entity has begun with it.
+TEST_P(ClientPlaneTest, AnAskThatWasSentWaitsALittleForTheWordOfItsNode) {
+  const Outcome& waits = ask("waits", 1s);
+  advance(1010ms);
+  EXPECT_EQ(waits.code, Errc::expired) << "no node has had it";
+  greet("a", a_);
+  if (smart_) table(a_.key, 1);
+  const Outcome& told = ask("told", 1s);
+  const Outcome& silent = ask("silent", 1s);
+  advance(1010ms);
+  EXPECT_EQ(told.times + silent.times, 0);
+  answer_first("a", Errc::expired);
+  EXPECT_EQ(told.code, Errc::expired);
+  advance(100ms);
+  EXPECT_EQ(silent.code, Errc::timeout);
 }
 
 TEST_P(ClientPlaneTest, KnowsWhenEveryNodeHasRefusedIt) {

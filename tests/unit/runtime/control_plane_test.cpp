@@ -90,21 +90,28 @@ TEST_F(AloneTest, AJoinerWithTheSameSettingsIsLetIn) {
 TEST_F(AloneTest, RefusalsNameBothValues) {
   const JoinRefused cluster = ask({"carts", info("bb", 1, "b"), {}});
   EXPECT_EQ(static_cast<Errc>(cluster.code), Errc::cluster_mismatch);
-  EXPECT_THAT(cluster.text, HasSubstr("'orders' here, 'carts' there"));
+  EXPECT_THAT(cluster.text, HasSubstr("node 'a' is of cluster 'orders', node 'bb' of 'carts'"));
 
   const JoinRefused shards = ask({"orders", info("bb", 1, "b"), {HostedType{"cart", 8}}});
   EXPECT_EQ(static_cast<Errc>(shards.code), Errc::config_mismatch);
-  EXPECT_THAT(shards.text, HasSubstr("'cart' has 4 shards here, 8 there"));
+  EXPECT_THAT(shards.text,
+              HasSubstr("shard count of type 'cart': the cluster has 4, node 'bb' has 8"));
 
   const JoinRefused placed =
       ask({"orders", info("bb", 1, "b"), {HostedType{"cart", 4, {"ring", "web", false}}}});
   EXPECT_EQ(static_cast<Errc>(placed.code), Errc::config_mismatch);
-  EXPECT_THAT(placed.text,
-              HasSubstr("'cart' is placed by least-shards here, ring on role web there"));
+  EXPECT_EQ(placed.text,
+            "placement of type 'cart': the cluster has least-shards, node 'bb' has ring; set "
+            "TypeOptions::placement (of the built-in types: builtin_placement) to the same on all "
+            "nodes");
+  const JoinRefused strict = ask(
+      {"orders", info("bb", 1, "b"), {HostedType{"cart", 4, {"least-shards", "", false, true}}}});
+  EXPECT_THAT(strict.text, HasSubstr("consistency of type 'cart': the cluster has available, node "
+                                     "'bb' has strict; set TypeOptions::consistency"));
 
   const JoinRefused stale = ask({"orders", info("a", 4, "a"), {}});
   EXPECT_EQ(static_cast<Errc>(stale.code), Errc::stale_incarnation);
-  EXPECT_THAT(stale.text, HasSubstr("incarnation 5 is known here, 4 asked"));
+  EXPECT_THAT(stale.text, HasSubstr("incarnation 5 of 'a' is known, 4 asked"));
   EXPECT_EQ(plane_.members().members.size(), 1U);
 }
 
@@ -112,7 +119,10 @@ TEST_F(AloneTest, AnotherDowningPolicyIsRefusedAndShowsBothValues) {
   const std::vector<Setting> oldest{{"downing", "keep-oldest down_if_alone=true"}};
   const JoinRefused refused = ask({"orders", info("bb", 1, "b"), {}, oldest});
   EXPECT_EQ(static_cast<Errc>(refused.code), Errc::config_mismatch);
-  EXPECT_EQ(refused.text, "downing is keep-majority here, keep-oldest down_if_alone=true there");
+  EXPECT_EQ(refused.text,
+            "downing policy: the cluster has keep-majority, node 'bb' has keep-oldest "
+            "down_if_alone=true; set downing, with quorum_size and down_if_alone, to the same on "
+            "all nodes");
   // A node that tells no settings has the policy that was the only one.
   EXPECT_EQ(ask({"orders", info("bb", 1, "b"), {}}).code, 0);
 }
@@ -128,7 +138,7 @@ TEST_F(AloneTest, OtherSettingsThatDifferAreLoggedOnce) {
     const auto* event = std::get_if<Event>(&output);
     if (event != nullptr && event->name == "join.differs") texts.push_back(event->text);
   }
-  EXPECT_THAT(texts, testing::ElementsAre("bb: min_members is 1 here, 3 there"));
+  EXPECT_THAT(texts, testing::ElementsAre("bb: min_members is 1 on 'a', 3 on 'bb'"));
 }
 
 TEST(Policies, AreToldToTheClusterThatIsAsked) {
@@ -287,6 +297,41 @@ TEST_F(AloneTest, ACopyOfItsNameThatTheOthersTookForItEndsIt) {
   digest.set.members[0].node = digest.from;
   plane_.on_digest(now_, digest);
   EXPECT_FALSE(plane_.status().in_cluster);
+}
+
+TEST_F(AloneTest, WhileStrictTypesWaitItNamesWhomEvidenceRemoved) {
+  plane_.on_hosted_types(now_, {HostedType{"cart", 4, {"least-shards", "", false, true}}});
+  settle();
+  Digest digest;
+  digest.cluster = "orders";
+  digest.cluster_id = plane_.cluster_id();
+  digest.from = info("bb", 1, "b");
+  const auto tell = [&](std::vector<NodeInfo> nodes, bool evidence) {
+    ++digest.number;
+    digest.set = {Stamp{Term{9}, digest.from.key, digest.number}, {}, {}, true, evidence};
+    for (NodeInfo& node : nodes)
+      digest.set.members.push_back({std::move(node), MemberState::up, 1});
+    plane_.on_digest(now_, digest);
+    std::vector<std::string> warnings;
+    for (const ControlOutput& output : settle()) {
+      const auto* event = std::get_if<Event>(&output);
+      if (event != nullptr && event->name.starts_with("strict.")) warnings.push_back(event->text);
+    }
+    return warnings;
+  };
+  const NodeInfo c = info("ccc", 1, "c");
+  EXPECT_THAT(tell({self_, digest.from, c}, false), testing::IsEmpty());
+  EXPECT_EQ(plane_.status().strict_waits, "");
+  const std::string why =
+      "strict types wait: ccc was removed by evidence alone; `shardbusctl confirm` if it is gone "
+      "for good";
+  EXPECT_THAT(tell({self_, digest.from}, true), testing::ElementsAre(why));
+  EXPECT_EQ(plane_.status().strict_waits, why);
+  EXPECT_EQ(plane_.status().strangers.at(c.key), "ccc");
+  EXPECT_THAT(tell({self_, digest.from, info("ccc", 2, "c")}, true),
+              testing::ElementsAre(HasSubstr("ccc (before it started again) was removed")));
+  EXPECT_EQ(tell({self_, digest.from}, false).size(), 1U);
+  EXPECT_EQ(plane_.status().strict_waits, "");
 }
 
 TEST_F(AloneTest, DigestsOfOtherClustersAreCountedAndNamedOnce) {

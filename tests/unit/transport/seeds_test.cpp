@@ -30,11 +30,12 @@ TEST(Seeds, AreToldApart) {
 }
 
 TEST(Seeds, ANameStandsForAllItsAddresses) {
-  const auto addresses = look_up(*parse_seed("dns://localhost:7400"));
-  ASSERT_TRUE(addresses.has_value()) << addresses.error().text();
-  EXPECT_THAT(*addresses, testing::Contains("tcp://127.0.0.1:7400"));
-  EXPECT_TRUE(names_one_node(*addresses));
-  EXPECT_THAT(*look_up(*parse_seed("tcp://127.0.0.1:7400")), ElementsAre("tcp://127.0.0.1:7400"));
+  const LookedUp found = look_up(*parse_seed("dns://localhost:7400"));
+  ASSERT_TRUE(found.known) << found.trouble;
+  EXPECT_THAT(found.addresses, testing::Contains("tcp://127.0.0.1:7400"));
+  EXPECT_TRUE(names_one_node(found.addresses));
+  EXPECT_THAT(look_up(*parse_seed("tcp://127.0.0.1:7400")).addresses,
+              ElementsAre("tcp://127.0.0.1:7400"));
 }
 
 TEST(Seeds, SeveralAddressesOfANetworkAreNotOneNode) {
@@ -49,27 +50,36 @@ class SeedFile : public testing::Test {
   SeedFile() : path_(testing::TempDir() + "seeds_" + std::to_string(getpid())) {}
   ~SeedFile() override { std::remove(path_.c_str()); }
   void write(const std::string& text) const { std::ofstream(path_) << text; }
-  [[nodiscard]] Result<std::vector<std::string>> read() const {
-    return look_up(*parse_seed("file://" + path_));
-  }
+  [[nodiscard]] LookedUp read() const { return look_up(*parse_seed("file://" + path_)); }
   std::string path_;
 };
 
 TEST_F(SeedFile, IsReadAnewEachTime) {
   write("# the first two\n\n tcp://10.0.0.2:7400 \r\ntcp://10.0.0.1:7400\n");
-  EXPECT_THAT(*read(), ElementsAre("tcp://10.0.0.1:7400", "tcp://10.0.0.2:7400"));
+  EXPECT_THAT(read().addresses, ElementsAre("tcp://10.0.0.1:7400", "tcp://10.0.0.2:7400"));
   write("tcp://10.0.0.3:7400\ntcp://10.0.0.3:7400");
-  EXPECT_THAT(*read(), ElementsAre("tcp://10.0.0.3:7400"));
+  EXPECT_THAT(read().addresses, ElementsAre("tcp://10.0.0.3:7400"));
+  write("tcp://10.0.0.3:7400 # the third\n \t# none\ntcp://10.0.0.4:7400\t#the fourth\n");
+  EXPECT_THAT(read().addresses, ElementsAre("tcp://10.0.0.3:7400", "tcp://10.0.0.4:7400"));
   write("");
-  EXPECT_THAT(*read(), IsEmpty());
+  EXPECT_THAT(read().addresses, IsEmpty());
+  EXPECT_TRUE(read().known);
 }
 
 TEST_F(SeedFile, MistakesNameFileAndLine) {
-  EXPECT_THAT(read().error().text(), HasSubstr(path_ + ": No such file"));
-  write("tcp://10.0.0.1:7400\n10.0.0.2\n");
-  EXPECT_THAT(read().error().text(), HasSubstr(path_ + ":2: "));
+  EXPECT_THAT(read().trouble, HasSubstr(path_ + ": No such file"));
+  EXPECT_FALSE(read().known);
   write("file:///etc/seeds\n");
-  EXPECT_THAT(read().error().text(), HasSubstr(":1: a file of seeds names no other file"));
+  EXPECT_THAT(read().trouble, HasSubstr(":1: a file of seeds names no other file"));
+}
+
+TEST_F(SeedFile, AMistakeCostsItsLineAlone) {
+  write("tcp://10.0.0.1:7400\n10.0.0.2\ntcp://10.0.0.3:7400\ntcp://10.0.0.4:0\n");
+  const LookedUp found = read();
+  EXPECT_THAT(found.addresses, ElementsAre("tcp://10.0.0.1:7400", "tcp://10.0.0.3:7400"));
+  EXPECT_THAT(found.trouble, HasSubstr(path_ + ":2: \"10.0.0.2\""));
+  EXPECT_THAT(found.trouble, HasSubstr(path_ + ":4: "));
+  EXPECT_FALSE(found.known) << "whoever was meant may be in a cluster";
 }
 
 TEST(Validate, DowningNeedsWhatBelongsToIt) {
@@ -90,6 +100,8 @@ TEST(Validate, DowningNeedsWhatBelongsToIt) {
   options.min_members = 3;
   options.seeds = {"tcp://10.0.0.1:7400", "dns://shardbus:7400", "file:///etc/seeds"};
   EXPECT_TRUE(validate(options).ok());
+  options.seeds = {"dns://shardbus:0"};
+  EXPECT_THAT(validate(options).text(), HasSubstr("nobody can be reached at port 0"));
   options.seeds = {"file://seeds"};
   EXPECT_EQ(validate(options).code(), Errc::bad_address);
 }

@@ -111,6 +111,23 @@ TEST(PendingAsks, ExpireMayOpenAgain) {
   EXPECT_EQ(asks.size(), 10U);
 }
 
+TEST(PendingAsks, MayWaitLongerThanItsDeadline) {
+  Asks asks(10);
+  const std::uint64_t slot = asks.open(ask(1, kStart + 1s));
+  asks.wait_until(slot, kStart + 2s);
+  int ended = 0;
+  const auto count = [&](const Asks::Ask& taken) {
+    EXPECT_EQ(taken.deadline, kStart + 1s);
+    ++ended;
+  };
+  asks.expire(kStart + 1500ms, count);
+  EXPECT_EQ(ended, 0);
+  asks.expire(kStart + 2s, count);
+  EXPECT_EQ(ended, 1);
+  asks.wait_until(slot, kStart + 3s);  // it is over
+  EXPECT_EQ(asks.next_deadline(kStart + 2s), kNever);
+}
+
 TEST(PendingAsks, CloseIfTakesWhatMatches) {
   Asks asks(10);
   (void)asks.open(ask(1, kStart + 1s, kA));

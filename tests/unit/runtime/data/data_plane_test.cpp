@@ -112,6 +112,40 @@ TEST_F(DataPlaneTest, ACallbackDoesNotOvertakeWhatIsStillHeld) {
   EXPECT_EQ(notes, (std::vector<std::string>{"held before", "from the callback"}));
 }
 
+TEST_F(DataPlaneTest, APlaneThatFollowsAnotherCountsOn) {
+  TestNode former(1);
+  pass(former, [&] {
+    former.host("echo");
+    former.own("echo");
+  });
+  Outcome outcome;
+  pass(former, [&] { former.ask({"echo", "x", "say", {}}, 1s, outcome); });
+  ASSERT_EQ(outcome.times, 1);
+  later(5s);
+  pass(former);
+  const auto before = former.plane->status().counters;
+  EXPECT_EQ(before.at("replies") + before.at("errors_answered"), 1U);
+  TestNode next(1);
+  pass(next, [&] { next.plane->count_on(*former.plane); });
+  const auto after = next.plane->status().counters;
+  for (const std::string_view name : kCountNames) {
+    EXPECT_EQ(after.at(std::string(name)), before.at(std::string(name))) << name;
+  }
+  EXPECT_GE(next.plane->uptime(), 5s);
+}
+
+TEST_F(DataPlaneTest, SaysInWordsWhyShardsCannotBeReached) {
+  TestNode node(1);
+  pass(node, [&] {
+    node.host("echo");
+    node.owner("echo", key_of(2));
+    node.plane->bury(key_of(2));
+  });
+  EXPECT_EQ(node.plane->status().unsettled,
+            "shard 0 of echo was owned by a node that is gone, and has no new owner yet, and " +
+                std::to_string(kShards - 1) + " more shards wait");
+}
+
 // Its handler still runs when the shard has moved on without what it does.
 TEST_F(DataPlaneTest, WhatAnEntityThatWasLeftBehindAnswersDoesNotCount) {
   LateExecutor executor;
