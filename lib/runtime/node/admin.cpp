@@ -9,6 +9,7 @@
 #include "runtime/node/admin_writer.hpp"
 #include "shardbus/codec.hpp"
 #include "shardbus/version.hpp"
+#include "transport/now.hpp"
 
 namespace shardbus::runtime {
 namespace {
