@@ -289,6 +289,7 @@ void Dispatch::on_gone(NodeKey node, std::string_view why) {
       act(type, ShardId{i}, shard.route.on_dead(node));
     }
   }
+  context_.front->on_table();  // clients are told which nodes there are with it
 }
 
 // --- the coordinator ---

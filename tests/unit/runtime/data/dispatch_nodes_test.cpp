@@ -305,6 +305,20 @@ TEST_F(ClientTest, OneWayForWhatCameBeforeItsType) {
   EXPECT_EQ(handled_, (std::vector<std::string>{"1", "2"}));
 }
 
+// The table itself may be as it was; clients need to know whom not to wait for.
+TEST_F(ClientTest, ATableComesWhenANodeIsGone) {
+  (void)std::exchange(node(first).wire.front[kClient], {});
+  pass(node(first), [&] { node(first).plane->dispatch().on_gone(key(leaver), "it died"); });
+  later(20ms);
+  pass(node(first));
+  const Envelopes got(std::exchange(node(first).wire.front[kClient], {}));
+  const auto tables = got.of(wire::Kind::table);
+  ASSERT_EQ(tables.size(), 1U);
+  wire::ClientTable table;
+  ASSERT_EQ(wire::decode(tables[0], table), Errc::ok);
+  EXPECT_EQ(table.nodes.size(), 3U);
+}
+
 // Before its goodbye the forwarder needs to know whom it passes things on to from then on.
 TEST_F(LeaverTest, AForwarderPartsOnceItKnowsTheNextOwner) {
   move(first, leaver, 2);
