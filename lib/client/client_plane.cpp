@@ -275,6 +275,22 @@ void ClientPlane::check_fences() {
   }
 }
 
+// A next owner answers fences before the shard is its own. If it dies, and with it the coordinator
+// that knew of the move, the old owner goes on under its older generation (PROTOCOL.md section 8).
+void ClientPlane::learn(Type& type, std::uint32_t index, const TableEntry& entry,
+                        const wire::ClientTable& table) {
+  core::Route& route = type.shards[index].route;
+  const Term rebuilt = table.table.version.term;
+  const NodeKey owner = route.owner();
+  if (entry.generation < route.generation() && route.generation().term < rebuilt) {
+    const bool carries = route.via() == owner && sessions_.ready(owner);  // its end tells enough
+    const bool member = std::any_of(table.nodes.begin(), table.nodes.end(),
+                                    [owner](const NodeInfo& node) { return node.key == owner; });
+    if (!member && !carries) act(type, index, route.on_dead(owner));
+  }
+  act(type, index, route.on_entry(entry, rebuilt));
+}
+
 void ClientPlane::on_table(const wire::ClientTable& table) {
   if (has_table_ && table.table.version < version_) return;
   version_ = table.table.version;
@@ -299,7 +315,7 @@ void ClientPlane::on_table(const wire::ClientTable& table) {
     }
     const auto count = static_cast<std::uint32_t>(type->shards.size());
     for (std::uint32_t i = 0; i < count && i < rows.entries.size(); ++i) {
-      act(*type, i, type->shards[i].route.on_entry(rows.entries[i]));
+      learn(*type, i, rows.entries[i], table);
     }
   }
   if (first) send_lobby();

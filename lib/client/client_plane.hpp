@@ -88,6 +88,8 @@ class ClientPlane final : private SessionEvents {
             Time deadline);
   void refuse(std::uint64_t slot, Errc code, std::string_view type);
   void put_back(const std::vector<std::string>& unsent);
+  void learn(Type& type, std::uint32_t index, const TableEntry& entry,
+             const wire::ClientTable& table);
   void on_table(const wire::ClientTable& table);
   void on_moved(const wire::Moved& moved);
   void on_reply(const wire::Reply& reply);

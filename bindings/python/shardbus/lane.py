@@ -12,7 +12,7 @@ import collections
 import enum
 from typing import TYPE_CHECKING, Optional
 
-from .routing import Entry, FenceAnswer
+from .routing import Entry, FenceAnswer, Table
 
 if TYPE_CHECKING:
     from .ways import Way
@@ -67,12 +67,13 @@ class Lane:
             self.way, self.direct = wanted, wanted.key == self.entry.owner
         return Step.SEND
 
-    def learn(self, entry: Entry) -> bool:
+    def learn(self, entry: Entry, table: Optional[Table] = None) -> bool:
         """Takes what a table or MOVED says; whether it was new."""
-        if not self.entry.is_older(entry.generation):
-            return False
-        self.entry = entry
-        return True
+        new = (self.entry.is_older(entry.generation) if table is None
+               else self.entry.gives_way(entry, table))
+        if new:
+            self.entry = entry
+        return new
 
     def fence_ok(self, answer: FenceAnswer, there: Optional[Way]) -> bool:
         """The fence came out; `there` is the open way to the node that answered, if any."""

@@ -38,6 +38,7 @@ class Owners(WayEvents):
         self._ways = Ways(self.settings._replace(max_waiting=1 << 30), self)
         self._stopped = False
         self._version: Optional[tuple] = None  # of the table; None: there is none
+        self._nodes: set = set()  # that the table lists
         self._table_due: Optional[float] = None  # when we stop waiting for the first one
         self._patient = True  # we did not stop yet
         self._types: dict = {}  # name -> the newest Entry of each shard in any table
@@ -229,25 +230,28 @@ class Owners(WayEvents):
 
     def _take_table(self, body: list) -> None:
         version = routing.table_version(body)
-        if self._version is not None and version <= self._version:
-            return
+        if self._version is not None:
+            # At one version there may be news of nodes that are gone.
+            same = version == self._version and self._nodes <= routing.table_nodes(body)
+            if version < self._version or same:
+                return
         table = routing.parse_table(body)
-        self._version, self._table_due = version, None
+        self._version, self._table_due, self._nodes = version, None, set(table.fronts)
         self._ways.know(table.fronts)
         for name, entries in table.types.items():
             known = self._types.get(name, ())
-            self._types[name] = [new if index >= len(known) or known[index].is_older(new.generation)
+            self._types[name] = [new if index >= len(known) or known[index].gives_way(new, table)
                                  else known[index] for index, new in enumerate(entries)]
         for lane in list(self._lanes.values()):
             entries = self._types.get(lane.type)
             if lane.number is None and entries is not None:
                 self._held.move(lane, self._lane_of)
             elif entries is not None and lane.number < len(entries):
-                self._learn(lane, entries[lane.number])
+                self._learn(lane, entries[lane.number], table)
         self._wake_all()
 
-    def _learn(self, lane: Lane, entry: Entry) -> None:
-        if lane.learn(entry) and (lane.held or lane.way is not None):
+    def _learn(self, lane: Lane, entry: Entry, table: Optional[routing.Table] = None) -> None:
+        if lane.learn(entry, table) and (lane.held or lane.way is not None):
             self._changed[lane] = None
 
     def _take_moved(self, moved: routing.Moved) -> None:

@@ -19,8 +19,20 @@ class Entry(NamedTuple):
             return generation is not None
         return self.generation < generation
 
+    def gives_way(self, new: Entry, table: Table) -> bool:
+        """Whether a row of the table replaces this.
+
+        A next owner answers fences before the shard is its own. If it dies, and with it the
+        coordinator that knew of the move, the old owner goes on under its older generation.
+        """
+        if self.generation is None or self.is_older(new.generation):
+            return self.is_older(new.generation)
+        died = self.owner is not None and self.owner not in table.fronts
+        return died and new.owner is not None and self.generation[0] < table.term
+
 
 class Table(NamedTuple):
+    term: int
     fronts: dict  # node key -> address
     types: dict  # name -> one Entry per shard
 
@@ -50,11 +62,16 @@ def table_version(body: list) -> tuple:
     return as_int(term), as_key(key) or 0, as_int(number)
 
 
+def table_nodes(body: list) -> set:
+    """The keys of the nodes in it, without reading the rest."""
+    return {as_node(node).key for node in as_list(as_list(body, 4)[0], 0)}
+
+
 def parse_table(body: list) -> Table:
     nodes, _, keys, types = as_list(body, 4)[:4]
     known = [as_node(node) for node in as_list(nodes, 0)]
     listed = [as_int(key) for key in as_list(keys, 0)]
-    table = Table({node.key: node.front for node in known}, {})
+    table = Table(table_version(body)[0], {node.key: node.front for node in known}, {})
     for row in as_list(types, 0):
         name, count, entries = as_list(row, 3)[:3]
         shards = as_shard_count(count)

@@ -61,24 +61,33 @@ void Dispatch::adopt(Type& type, std::deque<HeldMessage> queue) {
   for (HeldMessage& held : queue) {
     const wire::Message message = wire::own_envelope(held.envelope).message;
     Shard& shard = type.shards[shard_of(message.id, type.shard_count).value];
+    note_client(shard, held.client);
     held.until = std::min(held.deadline, context_.now + context_.config.held_wait);
     held.ends_in = ends_in(type, shard);
     shard.held.push_back(std::move(held));
   }
 }
 
-Errc Dispatch::submit_tell(const wire::Message& told) {
+Errc Dispatch::wait_for_type(const wire::Message& message, std::uint64_t slot, Time deadline,
+                             std::uint64_t client) {
+  std::deque<HeldMessage>& queue = unknown_[std::string(message.type)];
+  const Errc outcome = hold(queue, message, slot, deadline, Errc::no_such_type);
+  if (outcome == Errc::ok) queue.back().client = client;
+  return outcome;
+}
+
+Errc Dispatch::submit_tell(const wire::Message& told, std::uint64_t client) {
   wire::Message message = told;
   if (message.type.starts_with('$')) return Errc::no_such_type;
   Type* type = find_type(message.type);
-  if (type == nullptr) {
-    return hold(unknown_[std::string(message.type)], message, 0, kNever, Errc::no_such_type);
-  }
+  if (type == nullptr) return wait_for_type(message, 0, kNever, client);
   Shard& shard = type->shards[shard_of(message.id, type->shard_count).value];
+  note_client(shard, client);
   return route(*type, shard, message, 0, kNever);
 }
 
-void Dispatch::submit_ask(wire::Message message, Time deadline, AskOrigin origin) {
+void Dispatch::submit_ask(wire::Message message, Time deadline, AskOrigin origin,
+                          std::uint64_t client) {
   origin.admin = message.type.starts_with('$');
   Asks::Ask ask{std::move(origin), kNoNode, deadline};
   if (asks_.full()) {
@@ -92,10 +101,10 @@ void Dispatch::submit_ask(wire::Message message, Time deadline, AskOrigin origin
     outcome = route_admin(message, slot);
   } else if (Type* type = find_type(message.type)) {
     Shard& shard = type->shards[shard_of(message.id, type->shard_count).value];
+    note_client(shard, client);
     outcome = route(*type, shard, message, slot, deadline);
   } else {
-    outcome =
-        hold(unknown_[std::string(message.type)], message, slot, deadline, Errc::no_such_type);
+    outcome = wait_for_type(message, slot, deadline, client);
   }
   if (outcome == Errc::ok) return;
   if (auto refused = asks_.close(slot)) fail(std::move(*refused), outcome, message.type);
@@ -212,37 +221,6 @@ void Dispatch::arrive(Type& type, ShardId id, std::uint64_t sender, const wire::
     case core::Region::Verdict::not_here:
       return refuse(port.node, port.slot, Errc::stale_owner, "the shard is not on this node");
   }
-}
-
-Dispatch::Direct Dispatch::submit_direct(std::uint64_t sender, wire::Message message, Time deadline,
-                                         AskOrigin& origin, wire::Moved* moved) {
-  Type* type = find_type(message.type);
-  if (type == nullptr) return Direct::not_here;
-  const ShardId id = shard_of(message.id, type->shard_count);
-  Shard& shard = type->shards[id.value];
-  const RegionState state = shard.region.state();
-  if (!shard.region.takes()) {
-    if (moved != nullptr && shard.route.owner() != kNoNode) {
-      moved->shard = {type->name, id};
-      moved->entry = {shard.route.owner(), shard.route.generation()};
-    }
-    return Direct::not_here;
-  }
-  if (message.kind == wire::Kind::ask) {
-    Asks::Ask ask{std::move(origin), context_.self(), deadline};
-    if (asks_.full()) {
-      fail(std::move(ask), Errc::overloaded, "pending asks are at their limit");
-      return Direct::taken;
-    }
-    const std::uint64_t slot = asks_.open(std::move(ask));
-    message.correlation = {{}, context_.self(), slot};
-  }
-  if (state == RegionState::forward && moved != nullptr) {
-    moved->shard = {type->name, id};
-    moved->entry = {shard.region.other(), shard.region.generation()};
-  }
-  arrive(*type, id, sender, message, deadline);
-  return Direct::taken;
 }
 
 // --- answers ---
@@ -471,30 +449,6 @@ void Dispatch::send_fence(Type& type, ShardId id) {
   fence.generation = shard.route.generation();
   fence.target = shard.route.owner();
   if (shard.route.via() == context_.self()) return on_fence(context_.self(), fence);
-  (void)context_.links->send(shard.route.via(), fence);
-}
-
-void Dispatch::on_client_fence(const wire::Fence& fence) {
-  Type* type = find_type(fence.shard.type);
-  if (type == nullptr || fence.shard.shard.value >= type->shard_count) return;
-  Shard& shard = type->shards[fence.shard.shard.value];
-  // The client's earlier messages may have gone on from here under our own name: then its fence
-  // goes behind them, also where we own the shard by now or are about to.
-  if (!shard.held.empty() || !open(shard)) {
-    HeldMessage held{{}, 0, kNever, context_.now + context_.config.held_wait, Errc::expired};
-    wire::encode(held.envelope, fence);
-    (void)hold_bytes(shard.held, std::move(held));  // the client asks again
-    return;
-  }
-  pass_client_fence(shard, fence);
-}
-
-void Dispatch::pass_client_fence(const Shard& shard, const wire::Fence& fence) {
-  const RegionState state = shard.region.state();
-  const bool streams = state == RegionState::sending || shard.region.passes();
-  const bool here = state == RegionState::owner || state == RegionState::incoming;
-  const bool leads_here = shard.route.via() == context_.self() || !shard.route.used();
-  if (streams || (here && leads_here)) return on_fence(context_.self(), fence);
   (void)context_.links->send(shard.route.via(), fence);
 }
 

@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -49,6 +50,7 @@ struct HeldMessage {
   Time deadline = kNever;  // of the message itself
   Time until = kNever;     // it waits no longer, and then ends in:
   Errc ends_in = Errc::expired;
+  std::uint64_t client = 0;  // the smart client that sent it, while its type is not known
 };
 
 struct Shard {
@@ -76,10 +78,13 @@ class Dispatch {
   explicit Dispatch(DataContext& context);
 
   // --- messages that enter the cluster here ---
-  Errc submit_tell(const wire::Message& message);
+  // They go in this node's own name. `client`: the smart client that sends it, or 0: its next fence
+  // for the shard goes the same way.
+  Errc submit_tell(const wire::Message& message, std::uint64_t client = 0);
   // Always ends the ask exactly once through its origin, also when it is refused at once.
-  void submit_ask(wire::Message message, Time deadline, AskOrigin origin);
-  // A smart client's message: it is a sender of its own. `not_here`: nothing is known of the shard.
+  void submit_ask(wire::Message message, Time deadline, AskOrigin origin, std::uint64_t client = 0);
+  // A smart client's message: it is a sender of its own. `not_here`: nothing is known of the shard,
+  // or messages of that client have gone in our own name already.
   enum class Direct : std::uint8_t { taken, not_here };
   Direct submit_direct(std::uint64_t sender, wire::Message message, Time deadline,
                        AskOrigin& origin, wire::Moved* moved);
@@ -172,6 +177,11 @@ class Dispatch {
  private:
   [[nodiscard]] core::RegionCounters region_counters() const;
   Errc route(Type& type, Shard& shard, wire::Message& message, std::uint64_t slot, Time deadline);
+  Errc wait_for_type(const wire::Message& message, std::uint64_t slot, Time deadline,
+                     std::uint64_t client);
+  void note_client(const Shard& shard, std::uint64_t client) {
+    if (client != 0) in_our_name_[{&shard, client}] = 0;
+  }
   Errc pass_on(Type& type, Shard& shard, wire::Message& message, std::uint64_t slot, Time deadline);
   void adopt(Type& type, std::deque<HeldMessage> queue);
   [[nodiscard]] bool open(const Shard& shard) const;
@@ -191,7 +201,8 @@ class Dispatch {
   void check_fences();
   void release(Type& type, ShardId id);
   void send_held(Type& type, Shard& shard, const HeldMessage& held);
-  void pass_client_fence(const Shard& shard, const wire::Fence& fence);
+  void pass_client_fence(Shard& shard, const wire::Fence& fence);
+  void on_client_fence_ok(const Shard& shard, const wire::FenceOk& answer);
   void send_fence(Type& type, ShardId id);
   void on_fence(NodeKey from, const wire::Fence& fence);
   void on_fence_ok(const wire::FenceOk& answer);
@@ -246,6 +257,9 @@ class Dispatch {
   std::deque<Deferred> deferred_;
   std::uint32_t callback_depth_ = 0;
   std::map<std::string, std::deque<HeldMessage>, std::less<>> unknown_;  // no such type yet
+  // Smart clients whose messages to a shard went in our own name, until the answer to the fence
+  // behind these (0: none yet). All others' went to the region.
+  std::map<std::pair<const Shard*, std::uint64_t>, std::uint64_t> in_our_name_;
   std::size_t held_total_ = 0;
   std::size_t held_bytes_ = 0;
   AllocationTable table_;

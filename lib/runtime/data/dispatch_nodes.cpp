@@ -73,10 +73,14 @@ void Dispatch::on_fence(NodeKey from, const wire::Fence& fence) {
 }
 
 void Dispatch::on_fence_ok(const wire::FenceOk& answer) {
-  if (answer.sender != context_.self().value) return context_.front->on_fence_ok(answer);
   Type* type = find_type(answer.shard.type);
-  if (type == nullptr || answer.shard.shard.value >= type->shard_count) return;
   const ShardId id = answer.shard.shard;
+  const bool known = type != nullptr && id.value < type->shard_count;
+  if (answer.sender != context_.self().value) {
+    if (known) on_client_fence_ok(type->shards[id.value], answer);
+    return context_.front->on_fence_ok(answer);
+  }
+  if (!known) return;
   Shard& shard = type->shards[id.value];
   if (answer.id >= core::kOwnFenceIds) {
     core::Region::Outputs outputs;
@@ -285,6 +289,7 @@ void Dispatch::on_gone(NodeKey node, std::string_view why) {
       act(type, ShardId{i}, shard.route.on_dead(node));
     }
   }
+  context_.front->on_table();  // clients are told which nodes there are with it
 }
 
 // --- the coordinator ---
@@ -383,6 +388,7 @@ RegionReport Dispatch::report(Term term, NodeKey claimant) const {
 }
 
 void Dispatch::forget_sender(std::uint64_t sender) {
+  std::erase_if(in_our_name_, [sender](const auto& one) { return one.first.second == sender; });
   for (Type& type : types_) {
     for (Shard& shard : type.shards) shard.region.forget_sender(sender);
   }

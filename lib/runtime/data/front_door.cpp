@@ -266,7 +266,8 @@ void FrontDoor::dispatch_tell(FrontSession& session, const wire::Message& messag
                                                            moved) == Dispatch::Direct::taken) {
     return;
   }
-  const Errc outcome = context_.dispatch->submit_tell(told);
+  const std::uint64_t client = session.wants_table ? session.sender : 0;
+  const Errc outcome = context_.dispatch->submit_tell(told, client);
   if (outcome != Errc::ok) context_.dispatch->refuse(kNoNode, 0, outcome, message.type);
 }
 
@@ -284,7 +285,8 @@ void FrontDoor::dispatch_ask(FrontSession& session, const wire::Message& message
           Dispatch::Direct::taken) {
     return;
   }
-  context_.dispatch->submit_ask(message, deadline, std::move(origin));
+  const std::uint64_t client = session.wants_table ? session.sender : 0;
+  context_.dispatch->submit_ask(message, deadline, std::move(origin), client);
 }
 
 // --- sessions ---

@@ -201,6 +201,28 @@ def test_a_fence_that_came_out_at_an_older_owner_goes_on_from_there():
     assert world.a.methods() == ["m1"]
 
 
+def test_an_owner_that_died_before_it_owned_is_forgotten_by_a_new_coordinators_table():
+    world = World("abc")
+    world.tell("m0")
+    world.a.moved(0, world.c, world.generation(2))  # known by a fence that it answered too early
+    world.tell("m1")
+    assert world.a.methods() == ["m0", "FENCE"]
+    world.a.send(world.make_table("ab"))
+    world.run()
+    assert world.a.methods() == []  # the same coordinator may still publish the move
+    world.term = 2
+    world.a.send(world.make_table("abc"))
+    world.run()
+    assert world.a.methods() == []  # it may own the shard
+    world.version -= 1  # only its nodes change
+    world.a.send(world.make_table("ab"))
+    world.run()
+    assert world.a.fences()[-1][5] == world.a.key
+    world.a.answer_fence()
+    world.run()
+    assert world.a.methods()[-1] == "m1"
+
+
 def test_path_lost_ends_what_went_that_way_and_releases_what_is_held():
     world = used(World())
     move(world, 1, world.b, 2)

@@ -80,6 +80,7 @@ class World:
         self.table = None
         self.owners = [(self.nodes["a"], 1)] * SHARDS  # (node or None, counter of generation)
         self.version = 0
+        self.term = 1  # of whoever publishes tables
         if table:
             self.table = self.make_table()
         self.client = Owners(Settings("client", 7, addresses=("tcp://a", "tcp://b"), **settings))
@@ -96,8 +97,9 @@ class World:
         keys = [node.key for node in self.nodes.values()]
         entries = [[keys.index(node.key) if node else None, 1, 0, counter]
                    for node, counter in self.owners]
-        self.table = wire.envelope(Kind.TABLE, [node.info for node in listed],
-                                   [1, keys[0], self.version], keys, [["t", SHARDS, entries]])
+        version = [self.term, keys[0], self.version]
+        self.table = wire.envelope(Kind.TABLE, [node.info for node in listed], version, keys,
+                                   [["t", SHARDS, entries]])
         return self.table
 
     def generation(self, counter):

@@ -97,12 +97,14 @@ def test_reads_an_ask():
 def test_reads_what_is_said_about_owners():
     body = read_one(bytes_of("table")).body
     assert routing.table_version(body) == (3, NODE_A, 12)
+    assert routing.table_nodes(body) == {NODE_A, NODE_B}
     assert routing.parse_table(body) == (
+        3,
         {NODE_A: "tcp://10.0.0.1:7400", NODE_B: "tcp://10.0.0.1:7410"},
         {"cart": [(NODE_A, (3, NODE_A, 1)), (NODE_B, (3, NODE_A, 2)), (None, None),
                   (None, (2, NODE_B, 9))],
          "user": [(NODE_B, (1, NODE_B, 1))]})
-    assert routing.parse_table(read_one(bytes_of("table: empty")).body) == ({}, {})
+    assert routing.parse_table(read_one(bytes_of("table: empty")).body) == (0, {}, {})
     assert routing.parse_moved(read_one(bytes_of("moved")).body) == (
         "cart", 3, (NODE_B, (3, NODE_A, 5)), "tcp://10.0.0.1:7410")
     assert routing.parse_moved(read_one(bytes_of("moved: to nobody")).body).entry == (None, None)

@@ -230,6 +230,29 @@ TEST_F(SmartClient, AnOwnerThatGetsItsSessionIsServedDirectlyBehindAFence) {
   EXPECT_THAT(sent("c"), ElementsAre("second"));
 }
 
+// A next owner had answered a fence, and died before the shard was its own, the coordinator with
+// it. The fence through the old owner was passed on to the dead one for ever.
+TEST_F(SmartClient, AnOwnerThatDiedBeforeItOwnedIsForgottenByANewCoordinatorsTable) {
+  const NodeInfo c = node_at("node-c", "c");
+  const Generation unpublished{Term{1}, a_.key, 2};
+  ask("first");
+  receive("a", wire::Moved{{"cart", ShardId{0}}, {c.key, unpublished}, "c", 0});
+  ask("second");
+  EXPECT_THAT(sent("a"), ElementsAre("first", "fence 1"));
+  const auto rebuilt = [&](std::uint64_t term, const std::vector<NodeInfo>& nodes) {
+    TypeTable rows{"cart", 1, {TableEntry{a_.key, Generation{Term{1}, a_.key, 1}}}};
+    receive("a", wire::ClientTable{nodes, {TableVersion{Term{term}, a_.key, 9}, {rows}}});
+  };
+  rebuilt(1, {a_, b_});
+  EXPECT_THAT(sent("a"), IsEmpty()) << "the same coordinator may still publish the move";
+  rebuilt(2, {a_, b_, c});
+  EXPECT_THAT(sent("a"), IsEmpty()) << "it may own the shard";
+  rebuilt(2, {a_, b_});
+  EXPECT_THAT(sent("a"), ElementsAre("fence 2"));
+  receive("a", wire::FenceOk{{"cart", ShardId{0}}, 2, 1, {Term{1}, a_.key, 1}, a_.key, false});
+  EXPECT_THAT(sent("a"), ElementsAre("second"));
+}
+
 TEST_F(SmartClient, WhatHasNoOwnerGoesThroughAnyNode) {
   table(kNoNode, 2);
   ask("first");

@@ -4,6 +4,20 @@
 namespace shardbus::runtime {
 namespace {
 
+// Answers, and notes the payloads of what it handles.
+class Noter final : public Entity {
+ public:
+  explicit Noter(std::vector<std::string>& notes) : notes_(notes) {}
+  void handle(Delivery& delivery) override {
+    notes_.emplace_back(delivery.payload);
+    if (delivery.port.valid())
+      (void)delivery.port.state()->answer({Errc::ok, {}, std::string(delivery.payload)});
+  }
+
+ private:
+  std::vector<std::string>& notes_;
+};
+
 // Four nodes, all linked. The shards of "echo" move from the first one over the leaver to the next
 // one; the sender has not heard of that, and what it sends is on its way for as long as it takes.
 class LeaverTest : public PlaneTest {
@@ -17,7 +31,8 @@ class LeaverTest : public PlaneTest {
       pass(*from, [&] {
         for (int to = first; to <= sender; ++to) from->plane->connect(info_of(to));
         for (int to = first; to <= sender; ++to) from->plane->links().on_connected(key_of(to));
-        from->host("echo");
+        from->host_type("echo",
+                        [this](const Context&) { return std::make_unique<Noter>(handled_); });
       });
     }
     exchange();
@@ -66,20 +81,17 @@ class LeaverTest : public PlaneTest {
     exchange();
   }
 
-  void move(Role from, Role to, std::uint64_t number) {
-    const Generation generation = TestNode::generation(number);
+  template <class Command>
+  void command(Role role, std::uint64_t number, Role other) {
     for (std::uint32_t i = 0; i < kShards; ++i) {
-      const ShardName shard{"echo", ShardId{i}};
-      pass(node(to), [&] {
-        node(to).plane->dispatch().on_region_command(key(first),
-                                                     PrepareHandoff{shard, generation, key(from)});
-      });
-      pass(node(from), [&] {
-        node(from).plane->dispatch().on_region_command(key(first),
-                                                       BeginHandoff{shard, generation, key(to)});
-      });
+      const Command each{{"echo", ShardId{i}}, TestNode::generation(number), key(other)};
+      pass(node(role), [&] { node(role).plane->dispatch().on_region_command(key(first), each); });
     }
     exchange();
+  }
+  void move(Role from, Role to, std::uint64_t number) {
+    command<PrepareHandoff>(to, number, from);
+    command<BeginHandoff>(from, number, to);
     for (const Role role : {first, leaver, next}) hear(role, to, number);
     exchange();
   }
@@ -101,6 +113,7 @@ class LeaverTest : public PlaneTest {
     exchange();
   }
 
+  std::vector<std::string> handled_;  // by all nodes together
   std::vector<std::unique_ptr<TestNode>> nodes_;
   bool slow_ = false;
   std::deque<std::pair<NodeKey, std::string>> late_;
@@ -157,46 +170,153 @@ TEST_F(LeaverTest, WhatAForwarderKeepsIsBounded) {
   EXPECT_GT(counters["tells_dropped"], 10U);
 }
 
-// A client's messages that this node passes on wait here for the node's own fence; so must the
-// client's fence, although the shard is here by now.
-TEST_F(LeaverTest, AClientsFenceGoesBehindWhatThisNodePassesOnInItsOwnName) {
-  constexpr std::uint32_t kClient = 1;
-  const auto frame = [&](const auto& envelope) {
+// A smart client in short: greeted at every node, and sends what the test says.
+class ClientTest : public LeaverTest {
+ protected:
+  static constexpr std::uint32_t kClient = 1;
+
+  ClientTest() {
+    wire::Hello hello;
+    hello.sender = 77;
+    hello.wants_table = true;
+    for (int i = first; i <= sender; ++i) frame(Role(i), hello);
+  }
+  template <class E>
+  void frame(Role at, const E& envelope) {
     std::string bytes;
     wire::encode(bytes, envelope);
-    pass(node(sender), [&] { node(sender).plane->front().on_frame(kClient, false, bytes); });
-  };
-  wire::Hello hello;
-  hello.sender = 77;
-  hello.wants_table = true;
-  frame(hello);
+    pass(node(at), [&] { node(at).plane->front().on_frame(kClient, false, bytes); });
+    exchange();
+  }
+  void tell(Role at, std::string_view payload, Generation stamp = {}) {
+    wire::Message message;
+    message.kind = wire::Kind::tell;
+    message.flags = wire::kFlagGreeted;
+    message.type = "echo";
+    message.id = "e1";
+    message.method = "say";
+    message.payload = payload;
+    message.generation = stamp;
+    frame(at, message);
+  }
+  // It has heard that `owner` has the shard, and what it has sent went through `via`.
+  void fence(Role via, Role owner, std::uint64_t number) {
+    wire::Fence fence;
+    fence.shard = {"echo", shard_of("e1", kShards)};
+    fence.id = 5;
+    fence.generation = TestNode::generation(number);
+    fence.target = key(owner);
+    frame(via, fence);
+    later(5ms);
+    pass(node(via));
+  }
+  std::vector<wire::FenceOk> answers(Role via) {
+    const Envelopes got(std::exchange(node(via).wire.front[kClient], {}));
+    std::vector<wire::FenceOk> all;
+    for (const wire::Envelope& envelope : got.of(wire::Kind::fence_ok))
+      EXPECT_EQ(wire::decode(envelope, all.emplace_back()), Errc::ok);
+    return all;
+  }
+  // Messages of the node's own, so that its route leads where it leads by now.
+  void own(Role role, std::string_view payload) {
+    pass(node(role), [&] {
+      EXPECT_EQ(node(role).plane->tell({"echo", "e1", "say", payload}), Errc::ok);
+    });
+    exchange();
+  }
+};
+
+// A client's messages that this node passes on wait here for the node's own fence; so must the
+// client's fence, although the shard is here by now.
+TEST_F(ClientTest, AFenceGoesBehindWhatThisNodePassesOnInItsOwnName) {
   slow_ = true;
-  wire::Message tell;
-  tell.kind = wire::Kind::tell;
-  tell.flags = wire::kFlagGreeted;
-  tell.type = "echo";
-  tell.id = "e1";
-  tell.method = "say";
-  frame(tell);
-  exchange();
+  tell(sender, "1");
   move(first, sender, 2);
   hear(sender, sender, 2);
-  wire::Fence fence;
-  fence.shard = {"echo", shard_of("e1", kShards)};
-  fence.id = 5;
-  fence.generation = TestNode::generation(2);
-  fence.target = key(sender);
-  frame(fence);
-  later(5ms);
-  pass(node(sender));
-  const auto answers = [&] {
-    return Envelopes(std::exchange(node(sender).wire.front[kClient], {}))
-        .of(wire::Kind::fence_ok)
-        .size();
-  };
-  EXPECT_EQ(answers(), 0U) << "the tell is still under way to the node that had the shard";
+  fence(sender, sender, 2);
+  EXPECT_TRUE(answers(sender).empty())
+      << "the tell is still under way to the node that had the shard";
   arrive_late();
-  EXPECT_EQ(answers(), 1U);
+  EXPECT_EQ(answers(sender).size(), 1U);
+}
+
+// The shard comes back to a former owner, which holds what the client still sends there. The fence
+// must not pass that by, along the way of the node's own messages to whoever has the shard as yet:
+// the client went on there, and what was held here came behind it and was refused.
+TEST_F(ClientTest, AFenceGoesBehindWhatIsHeldForAShardThatComesBack) {
+  tell(first, "1", TestNode::generation(1));
+  own(first, "own 1");
+  move(first, next, 2);
+  own(first, "own 2");
+  command<PrepareHandoff>(first, 3, next);
+  tell(first, "2", TestNode::generation(1));  // it has not heard of the first move yet
+  fence(first, next, 2);
+  const std::vector<wire::FenceOk> got = answers(first);
+  ASSERT_EQ(got.size(), 1U);
+  tell(got[0].node == key(next) ? next : first, "3", got[0].generation);
+  command<BeginHandoff>(next, 3, first);
+  EXPECT_EQ(handled_, (std::vector<std::string>{"1", "own 1", "own 2", "2", "3"}));
+}
+
+// What went in this node's own name goes on so, up to the fence: the shard's coming here must not
+// let later messages overtake it.
+TEST_F(ClientTest, OneWayForAllThatGoesBeforeAFence) {
+  slow_ = true;
+  tell(sender, "1", TestNode::generation(1));  // meant for an owner that this node never was
+  command<PrepareHandoff>(sender, 2, first);
+  command<BeginHandoff>(first, 2, sender);
+  tell(sender, "2", TestNode::generation(1));
+  EXPECT_TRUE(handled_.empty());
+  fence(sender, sender, 2);
+  EXPECT_TRUE(answers(sender).empty());
+  arrive_late();
+  ASSERT_EQ(answers(sender).size(), 1U);
+  tell(sender, "3", TestNode::generation(2));
+  EXPECT_EQ(handled_, (std::vector<std::string>{"1", "2", "3"}));
+}
+
+// The same where the type was not known here when the first message came.
+TEST_F(ClientTest, OneWayForWhatCameBeforeItsType) {
+  constexpr Generation kNone{};
+  const auto of_new_type = [](std::string_view payload, Generation stamp) {
+    wire::Message message;
+    message.kind = wire::Kind::tell;
+    message.flags = wire::kFlagGreeted;
+    message.type = "new";
+    message.id = "e1";
+    message.method = "say";
+    message.payload = payload;
+    message.generation = stamp;
+    return message;
+  };
+  frame(sender, of_new_type("1", kNone));
+  pass(node(sender), [&] {
+    TestNode& here = node(sender);
+    here.host_type("new", [this](const Context&) { return std::make_unique<Noter>(handled_); });
+    for (std::uint32_t i = 0; i < kShards; ++i) {
+      here.plane->dispatch().on_region_command(
+          key(first), RehomeShard{{"new", ShardId{i}}, kShards, TestNode::generation(1), {}});
+    }
+  });
+  // The client has a table already, and this node has not.
+  frame(sender, of_new_type("2", TestNode::generation(1)));
+  EXPECT_TRUE(handled_.empty());
+  pass(node(sender), [&] { node(sender).owner("new", key(sender)); });
+  EXPECT_EQ(handled_, (std::vector<std::string>{"1", "2"}));
+}
+
+// The table itself may be as it was; clients need to know whom not to wait for.
+TEST_F(ClientTest, ATableComesWhenANodeIsGone) {
+  (void)std::exchange(node(first).wire.front[kClient], {});
+  pass(node(first), [&] { node(first).plane->dispatch().on_gone(key(leaver), "it died"); });
+  later(20ms);
+  pass(node(first));
+  const Envelopes got(std::exchange(node(first).wire.front[kClient], {}));
+  const auto tables = got.of(wire::Kind::table);
+  ASSERT_EQ(tables.size(), 1U);
+  wire::ClientTable table;
+  ASSERT_EQ(wire::decode(tables[0], table), Errc::ok);
+  EXPECT_EQ(table.nodes.size(), 3U);
 }
 
 // Before its goodbye the forwarder needs to know whom it passes things on to from then on.

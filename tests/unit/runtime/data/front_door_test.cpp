@@ -84,11 +84,23 @@ TEST_F(FrontDoorTest, AClientCannotSpeakInANodesName) {
 }
 
 TEST_F(FrontDoorTest, FencesThatWaitForAnOwnerAreBounded) {
-  greet();
-  pass(node_, [&] { node_.owner("other", kNoNode); });
+  wire::Hello hello;
+  hello.sender = 5;
+  hello.wants_table = true;
   std::string bytes;
+  wire::encode(bytes, hello);
+  wire::Message tell;  // a fence waits behind what its sender has sent
+  tell.kind = wire::Kind::tell;
+  tell.flags = wire::kFlagGreeted;
+  tell.type = "other";
+  tell.id = "id";
+  tell.method = "say";
+  wire::encode(bytes, tell);
+  pass(node_, [&] { node_.owner("other", kNoNode); });
+  frame(bytes);
+  bytes.clear();
   wire::Fence fence;
-  fence.shard = {"other", ShardId{1}};
+  fence.shard = {"other", shard_of("id", kShards)};
   fence.id = 1;
   wire::encode(bytes, fence);
   for (std::uint32_t i = 0; i < node_.plane->config().buffered_messages + 10; ++i) frame(bytes);
