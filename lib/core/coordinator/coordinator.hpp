@@ -37,6 +37,7 @@ struct Config {
   // Moves of one node at a time, to it or from it: entities of a move wait for those beside it.
   std::size_t moves_per_node = 1;                // at least so many may be,
   std::size_t shards_per_move = 32;              // and one for so many shards that it has or gets
+  Duration slow_move = std::chrono::milliseconds(200);  // then it holds up no other one any more
   Duration cooldown = std::chrono::seconds(10);  // a moved shard is not moved for balance again
   Planner planner;
   Planner fallback;  // gives homes where `planner` fails
@@ -159,7 +160,7 @@ class Coordinator {
   [[nodiscard]] Generation next_generation();
   [[nodiscard]] Loads loads() const;
   [[nodiscard]] bool fixed(const ShardName& name, const Shard& shard, const Peer* owner) const;
-  [[nodiscard]] Loads moves_by_node() const;
+  [[nodiscard]] Loads moves_by_node(Time now);
   [[nodiscard]] bool takes_move(const Loads& moving, const Loads& totals, NodeKey node) const;
   [[nodiscard]] Cause cause_of(const PlacementSnapshot& view, const PlacementMove& move) const;
 

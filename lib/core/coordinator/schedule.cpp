@@ -281,7 +281,7 @@ void Coordinator::apply_moves(Time now, const std::string& name, Type& type,
                               const PlacementSnapshot& view,
                               const std::vector<PlacementMove>& planned, Loads& totals) {
   std::size_t moves = 0;
-  Loads moving = moves_by_node();
+  Loads moving = moves_by_node(now);
   for (const PlacementMove& move : planned) {
     const std::uint32_t i = move.shard.value;
     const bool known = i < type.shards.size() && !view.fixed[i] && move.to != move.from &&
@@ -315,11 +315,15 @@ void Coordinator::apply_moves(Time now, const std::string& name, Type& type,
   }
 }
 
-Coordinator::Loads Coordinator::moves_by_node() const {
+// Moves take milliseconds, and one after the other each is shorter. One that takes longer waits for a
+// handler, and the others need not.
+Coordinator::Loads Coordinator::moves_by_node(Time now) {
   Loads moving;
   for (const auto& [name, type] : types_) {
     for (const Shard& shard : type.shards) {
-      if (shard.op.kind != OpKind::handoff) continue;
+      const Time slow = shard.op.started + config_.slow_move;
+      if (shard.op.kind != OpKind::handoff || now >= slow) continue;
+      deadline_ = std::min(deadline_, slow);
       ++moving[shard.op.from];
       ++moving[shard.op.to];
     }
