@@ -90,7 +90,9 @@ std::vector<Option> time_options() {
       {"gossip_interval", [](O& o) -> Field { return &o.node.gossip_interval; },
        "Time between two digests of this node.", 20, 300},
       {"failure_timeout", [](O& o) -> Field { return &o.node.failure_timeout; },
-       "Silence after which a node is held for unreachable, at least.", 500, 60 * kSecond},
+       "Silence after which a node is held for unreachable, at least; as a rule a quarter of a "
+       "second more.",
+       500, 60 * kSecond},
       {"stable_after", [](O& o) -> Field { return &o.node.stable_after; },
        "How long nodes stay unreachable before the majority removes them.", 100, 300 * kSecond},
       {"downing",

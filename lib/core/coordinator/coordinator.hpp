@@ -35,8 +35,8 @@ struct Config {
   std::size_t moves_min = 4;       // ... but at least so many may be,
   std::size_t moves_max = 20;      // and never more than so many
   // Moves of one node at a time, to it or from it: entities of a move wait for those beside it.
-  std::size_t moves_per_node = 1;                // at least so many may be,
-  std::size_t shards_per_move = 32;              // and one for so many shards that it has or gets
+  std::size_t moves_per_node = 1;    // at least so many may be,
+  std::size_t shards_per_move = 32;  // and one for so many shards that it has or gets
   Duration slow_move = std::chrono::milliseconds(200);  // then it holds up no other one any more
   Duration cooldown = std::chrono::seconds(10);  // a moved shard is not moved for balance again
   Planner planner;

@@ -315,8 +315,8 @@ void Coordinator::apply_moves(Time now, const std::string& name, Type& type,
   }
 }
 
-// Moves take milliseconds, and one after the other each is shorter. One that takes longer waits for a
-// handler, and the others need not.
+// Moves take milliseconds, and one after the other each is shorter. One that takes longer waits for
+// a handler, and the others need not.
 Coordinator::Loads Coordinator::moves_by_node(Time now) {
   Loads moving;
   for (const auto& [name, type] : types_) {

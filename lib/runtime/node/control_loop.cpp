@@ -189,7 +189,6 @@ void ControlLoop::take(FromNode& input) {
 }
 
 void ControlLoop::take(LinkLost& input) {
-  tell(LogLevel::info, "XX.link_lost", "");
   if (plane_ == nullptr) return;
   plane_->on_link_lost(transport::now(), input.node);
   const auto known = known_.find(input.node);
@@ -430,7 +429,6 @@ void ControlLoop::carry_out(const control::SendControl& output) {
 }
 
 void ControlLoop::carry_out(const control::TellRegion& output) {
-  tell(LogLevel::info, "XX.tell_region", "");
   link_.run([self = options_.control.self.key, output](DataPlane& plane) {
     plane.dispatch().on_region_command(self, output.message);
   });
@@ -458,7 +456,6 @@ void ControlLoop::carry_out(const control::DisconnectNode& output) {
 }
 
 void ControlLoop::carry_out(const control::TableChanged& output) {
-  tell(LogLevel::info, "XX.table", std::to_string(output.table.version.number));
   table_ = std::make_shared<AllocationTable>(output.table);
   link_.run([table = table_](DataPlane& plane) { plane.dispatch().on_table(*table); });
 }

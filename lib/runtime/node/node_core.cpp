@@ -116,9 +116,13 @@ Status NodeCore::open() {
   failure::Config& failure = control.control.failure;
   failure.acceptable_pause =
       std::max<Duration>(options_.failure_timeout - kUsualSilence, Duration::zero());
-  // Not later than the others may remove a node that stands still.
+  // Not later than the others may remove a node that stands still: they count from its last digest,
+  // it counts from its last step, which may be one interval later.
+  const Duration stable = options_.stable_after.count() != 0 ? Duration(options_.stable_after)
+                                                             : downing::default_stable_after(1);
   failure.pause_limit =
-      std::min<Duration>(failure.pause_limit, options_.failure_timeout + options_.stable_after);
+      std::min<Duration>(failure.pause_limit, options_.failure_timeout + stable - failure.tick);
+  failure.hiccup = std::min(failure.hiccup, failure.pause_limit);
   control.death_proof = options_.death_proof;
   control.may_bootstrap =
       options_.bootstrap || options_.seeds.empty() || options_.seeds.front() == info_.front;
@@ -160,7 +164,7 @@ std::unique_ptr<DataPlane> NodeCore::make_plane(const NodeInfo& self) {
   config.ping_interval = options_.ping_interval;
   config.handoff_timeout = options_.handoff_timeout;
   // Until then nobody else may have the shards of this node, should it stand still.
-  config.worker_lease = options_.failure_timeout + options_.stable_after;
+  config.worker_lease = options_.failure_timeout + options_.stable_after - options_.gossip_interval;
   config.clock = transport::now;
   return std::make_unique<DataPlane>(std::move(config), *link_, *control_, weak_from_this(),
                                      pool_.get());

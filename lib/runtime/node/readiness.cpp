@@ -22,16 +22,24 @@ bool waits_for_share(const TypeTable& type, NodeKey self) {
                      [](const auto& entry) { return entry.second > 1; });
 }
 
-// Whether each host of the type gets a part of it: not where operators or versions hold moves up,
-// and other strategies may rightly give a node nothing.
-bool gets_shards(const ClusterView& view, const HostedType& type) {
+// Whether the strategy has at least one shard for this node: some rightly give a node nothing.
+bool has_share(const ClusterView& view, const HostedType& type, const NodeTraits& self) {
   const PlacementSettings& placement = type.placement;
-  if (placement.strategy != PlacementSettings{}.strategy || placement.spread_zones) return false;
+  if (placement.spread_zones || !has_role(self, placement.role)) return false;
+  if (placement.strategy == PlacementSettings{}.strategy) return true;
+  if (placement.strategy != "weighted") return false;
+  std::uint64_t capacity = 0;
+  for (const auto& member : view.status.members) capacity += member.traits.capacity;
+  return std::uint64_t{type.shard_count} * self.capacity >= capacity;
+}
+
+// Whether shards of the type are about to come: not while operators or versions hold moves up.
+bool gets_shards(const ClusterView& view, const HostedType& type) {
   const std::vector<control::MemberStatus>& members = view.status.members;
   const auto self = std::find_if(members.begin(), members.end(), [&](const auto& one) {
     return one.member.node.key == view.status.self.key;
   });
-  if (self == members.end() || !has_role(self->traits, placement.role)) return false;
+  if (self == members.end() || !has_share(view, type, self->traits)) return false;
   const bool mixed = std::any_of(members.begin(), members.end(), [&](const auto& one) {
     return one.traits.version != self->traits.version;
   });

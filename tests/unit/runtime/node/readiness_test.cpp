@@ -47,11 +47,20 @@ TEST_F(ReadinessTest, NotWhileVersionsDiffer) {
   EXPECT_FALSE(waits());
 }
 
-TEST_F(ReadinessTest, NotOfATypeThatIsPinnedOrPlacedByWeight) {
+TEST_F(ReadinessTest, ByWeightOnlyForAWholeShard) {
+  view_.hosts[0].placement.strategy = "weighted";
+  EXPECT_TRUE(waits());
+  view_.status.members[0].traits.capacity = 3;
+  EXPECT_TRUE(waits());
+  view_.status.members[0].traits.capacity = 4;
+  EXPECT_FALSE(waits());
+}
+
+TEST_F(ReadinessTest, NotOfATypeThatIsPinnedOrPlacedByHash) {
   table_.orders.pins = {Pin{{"cart", ShardId{0}}, "a"}};
   EXPECT_FALSE(waits());
   table_.orders.pins.clear();
-  for (const char* strategy : {"weighted", "rendezvous", "ring"}) {
+  for (const char* strategy : {"rendezvous", "ring"}) {
     view_.hosts[0].placement.strategy = strategy;
     EXPECT_FALSE(waits()) << strategy;
   }
