@@ -63,8 +63,9 @@ std::string unresolvable(const std::vector<std::string>& nodes) {
     const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
     if (error == 0) ::freeaddrinfo(found);
     if (error == 0 || host.starts_with('[')) continue;
-    text += (text.empty() ? "" : "; ") + node + ": the name " + host +
-            " cannot be resolved: " + ::gai_strerror(error);
+    if (!text.empty()) text += "; ";
+    text.append(node).append(": the name ").append(host);
+    text.append(" cannot be resolved: ").append(::gai_strerror(error));
   }
   return text;
 }

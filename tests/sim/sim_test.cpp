@@ -112,7 +112,8 @@ TEST(Minimise, ASmallerFormStillBreaks) {
   EXPECT_EQ(again.broken, found.result.broken);
 }
 
-TEST(Growth, DigestsGrowWithTheMembers) {
+// Of one sender, in a cluster of four times the nodes: no list in every digest.
+TEST(Growth, ASendersBytesDoNotGrowWithTheMembers) {
   const auto told = [](const std::string&) {};
   const GrowthResult small = measure_growth({3, 64}, told);
   const GrowthResult large = measure_growth({12, 64}, told);
@@ -125,7 +126,7 @@ TEST(Growth, DigestsGrowWithTheMembers) {
     EXPECT_NEAR(result.digests_per_second, 5, 1);
     EXPECT_NEAR(result.sent_per_second, result.received_per_second, 1);
   }
-  EXPECT_GT(large.digest_bytes, 3 * small.digest_bytes / 2);
+  EXPECT_LT(large.received_per_second / 11, 1.25 * small.received_per_second / 2);
 }
 
 class Breaks : public testing::TestWithParam<std::string> {};

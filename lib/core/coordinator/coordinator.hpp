@@ -160,7 +160,7 @@ class Coordinator {
   [[nodiscard]] Generation next_generation();
   [[nodiscard]] Loads loads() const;
   [[nodiscard]] bool fixed(const ShardName& name, const Shard& shard, const Peer* owner) const;
-  [[nodiscard]] Loads moves_by_node(Time now);
+  [[nodiscard]] Loads moves_by_node(Time now) const;
   [[nodiscard]] bool takes_move(const Loads& moving, const Loads& totals, NodeKey node) const;
   [[nodiscard]] Cause cause_of(const PlacementSnapshot& view, const PlacementMove& move) const;
 

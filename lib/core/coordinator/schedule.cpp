@@ -297,7 +297,10 @@ void Coordinator::apply_moves(Time now, const std::string& name, Type& type,
     if (move.from != kNoNode) {
       const bool free =
           takes_move(moving, totals, move.from) && takes_move(moving, totals, move.to);
-      if (!free) continue;  // planned again when another one is through
+      if (!free) {  // planned again when another one is through, or slow
+        deadline_ = std::min(deadline_, now + config_.slow_move);
+        continue;
+      }
       ++moving[move.from];
       ++moving[move.to];
     }
@@ -317,13 +320,11 @@ void Coordinator::apply_moves(Time now, const std::string& name, Type& type,
 
 // Moves take milliseconds, and one after the other each is shorter. One that takes longer waits for
 // a handler, and the others need not.
-Coordinator::Loads Coordinator::moves_by_node(Time now) {
+Coordinator::Loads Coordinator::moves_by_node(Time now) const {
   Loads moving;
   for (const auto& [name, type] : types_) {
     for (const Shard& shard : type.shards) {
-      const Time slow = shard.op.started + config_.slow_move;
-      if (shard.op.kind != OpKind::handoff || now >= slow) continue;
-      deadline_ = std::min(deadline_, slow);
+      if (shard.op.kind != OpKind::handoff || now >= shard.op.started + config_.slow_move) continue;
       ++moving[shard.op.from];
       ++moving[shard.op.to];
     }

@@ -274,7 +274,8 @@ std::string ControlPlane::strict_waits() const {
                                   [](const HostedType& type) { return type.placement.strict; });
   if (!strict || !in_set() || !membership_.set().evidence) return {};
   std::vector<std::string> gone;
-  for (const auto& [key, name] : doubted_) {
+  for (const auto& doubted : doubted_) {
+    const std::string& name = doubted.second;
     const std::vector<Member>& members = membership_.set().members;
     const bool again = std::any_of(members.begin(), members.end(),
                                    [&](const Member& member) { return member.node.name == name; });
