@@ -54,9 +54,12 @@ void ControlPlane::on_hosted_types(Time now, std::vector<HostedType> hosts) {
             [](const HostedType& a, const HostedType& b) { return a.name < b.name; });
 }
 
+// Noted before anything else: whoever wakes up too late to be a member is to end, not to join
+// again.
 void ControlPlane::leave(Time now) {
-  if (enter(now)) leaving_ = true;
+  leaving_ = true;
   look_again();
+  enter(now);
 }
 
 void ControlPlane::down(Time now, const std::string& name, const std::string& actor) {

@@ -670,6 +670,22 @@ TEST_F(ListenerTest, ThePreviousListHasCounted) {
   EXPECT_THAT(parted_, testing::ElementsAre(Parting::dead));
 }
 
+// Found by the simulator: it joined again instead.
+TEST_F(ListenerTest, WhoIsToldToLeaveWhenItWakesUpTooLateEnds) {
+  hear(first_, 1, 4, three_, false, true);
+  now_ += 1min;
+  plane_.leave(now_);
+  looked_ = plane_.take_outputs();
+  const auto has = [this](auto* kind) {
+    using Kind = std::remove_pointer_t<decltype(kind)>;
+    return std::any_of(looked_.begin(), looked_.end(), [](const ControlOutput& output) {
+      return std::holds_alternative<Kind>(output);
+    });
+  };
+  EXPECT_TRUE(has(static_cast<LeaveDone*>(nullptr)));
+  EXPECT_FALSE(has(static_cast<DownSelf*>(nullptr)));
+}
+
 TEST(Joiner, WithoutASeedItOnlySaysThatItIsThere) {
   const Time now = Time{} + 1s;
   ControlPlane plane(now, config(info("bb", 1, "b"), false));
