@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <climits>
 #include <cstdio>
 #include <ctime>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 
 namespace shardbusd {
@@ -54,6 +55,8 @@ bool write_line(int fd, std::string_view line) {
   while (!line.empty()) {
     if (!takes_more(fd)) return false;
     const ssize_t written = ::write(fd, line.data(), std::min<std::size_t>(line.size(), PIPE_BUF));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EAGAIN) return false;
     if (written <= 0) return true;  // nobody is left to tell
     line.remove_prefix(static_cast<std::size_t>(written));
   }
@@ -76,19 +79,25 @@ std::string format_log_line(LogFormat format, std::int64_t time_ms, LogLevel lev
 }
 
 shardbus::LogSink stderr_sink(LogFormat format, LogLevel least) {
-  const auto lost = std::make_shared<std::atomic<std::uint64_t>>(0);
-  return [format, least, lost](LogLevel level, std::string_view event, std::string_view text) {
+  struct State {
+    std::mutex writing;  // between asking for room and writing nobody else may take it
+    std::uint64_t lost = 0;
+  };
+  const auto state = std::make_shared<State>();
+  return [format, least, state](LogLevel level, std::string_view event, std::string_view text) {
     if (level < least) return;
+    const std::lock_guard lock(state->writing);
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     const std::int64_t ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
     const auto put = [&](LogLevel as, std::string_view name, std::string_view words) {
       return write_line(STDERR_FILENO, format_log_line(format, ms, as, name, words) + "\n");
     };
-    if (const std::uint64_t missed = lost->exchange(0); missed > 0) {
-      const std::string told = std::to_string(missed) + " lines before this one: stderr was full";
-      if (!put(LogLevel::warn, "log.lost", told)) *lost += missed;
+    if (state->lost > 0) {
+      const std::string told =
+          std::to_string(state->lost) + " lines before this one: stderr was full";
+      if (put(LogLevel::warn, "log.lost", told)) state->lost = 0;
     }
-    if (!put(level, event, text)) ++*lost;
+    if (!put(level, event, text)) ++state->lost;
   };
 }
 
