@@ -66,7 +66,6 @@ ControlPlane::ControlPlane(Time now, ControlConfig config)
 std::vector<ControlOutput> ControlPlane::take_outputs() {
   if (!stopped_) {
     settle();
-    learn_types();
     note_strict_waits();
     flush();
     leave_as_last();

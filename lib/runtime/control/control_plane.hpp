@@ -46,9 +46,10 @@ struct ControlConfig {
   Duration handoff_timeout = std::chrono::seconds(7);
   Duration move_cooldown = std::chrono::seconds(10);
   failure::Config failure;
-  Planner planner;                       // empty: as the types' settings say
-  bool break_repeat_lower_term = false;  // demonstration only, see election
-  bool break_answer_unchecked = false;   // demonstration only, see coordinator
+  Duration failure_timeout = std::chrono::milliseconds(1500);  // as set, for others to compare
+  Planner planner;                                             // empty: as the types' settings say
+  bool break_repeat_lower_term = false;                        // demonstration only, see election
+  bool break_answer_unchecked = false;  // demonstration only, see coordinator
 };
 
 class ControlPlane {
@@ -212,6 +213,7 @@ class ControlPlane {
   void flush();
   void publish();
   void learn_types();
+  [[nodiscard]] std::vector<HostedType> agreeing(const std::vector<HostedType>& hosts) const;
   void count_loads();
   [[nodiscard]] Digest make_digest();
   [[nodiscard]] bool list_is_due() const;
@@ -255,6 +257,8 @@ class ControlPlane {
   Time unchanged_since_ = kNever;
   std::vector<HostedType> hosts_;
   std::vector<HostedType> known_types_;
+  std::vector<std::string> differences_;  // of members' types from the known ones, told last
+  std::string own_differences_;           // the first of this node's
   bool types_changed_ = true;
   bool leaving_ = false;
   bool stopped_ = false;

@@ -40,7 +40,8 @@ struct ControlStatus {
   std::uint32_t min_members = 1;
   std::string downing;  // the policy with its settings
   std::string
-      strict_waits{};  // why strict types run nowhere until an operator speaks; empty: not so
+      strict_waits{};     // why strict types run nowhere until an operator speaks; empty: not so
+  std::string differs{};  // in which setting of a type from the cluster; empty: none
   // Names of nodes that are no members (any more), as far as this node remembers them.
   std::map<NodeKey, std::string> strangers{};
   std::string held_back{};  // "below minimum members: 1 of 3, not allocating"; empty: nothing is

@@ -29,6 +29,7 @@ void ControlPlane::settle() {
   }
   if (stopped_) return;
   note_doubted();
+  learn_types();
   decide_shards();
   ask_to_join();
 }
@@ -336,6 +337,18 @@ Time ControlPlane::strict_free_at() const {
   return unchanged_since_ + config_.lease + config_.lease / 4;
 }
 
+// Who differs in a type's settings runs none of its entities: it might take a strict one for
+// another.
+std::vector<HostedType> ControlPlane::agreeing(const std::vector<HostedType>& hosts) const {
+  if (differences_.empty()) return hosts;
+  std::vector<HostedType> result;
+  for (const HostedType& type : hosts) {
+    const HostedType* known = find_hosted(known_types_, type.name);
+    if (known == nullptr || known->placement == type.placement) result.push_back(type);
+  }
+  return result;
+}
+
 coordinator::View ControlPlane::coordinator_view() const {
   coordinator::View view;
   view.first_homes = members_up() >= config_.min_members;
@@ -349,14 +362,14 @@ coordinator::View ControlPlane::coordinator_view() const {
     peer.dead = contains(dead_, key);
     const auto heard = peers_.find(key);
     if (key == self_) {
-      peer.hosts = hosts_;
+      peer.hosts = agreeing(hosts_);
       peer.traits = config_.traits;
       peer.leaving = leaving_;
     } else {
       peer.reachable = detector_.reach(key) == failure::Reach::reachable;
       peer.heard = heard != peers_.end();
       if (peer.heard) {
-        peer.hosts = heard->second.hosts;
+        peer.hosts = agreeing(heard->second.hosts);
         peer.traits = heard->second.traits;
         peer.leaving = heard->second.leaving;
       }

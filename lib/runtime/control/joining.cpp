@@ -4,6 +4,7 @@
 
 #include "base/model/table.hpp"
 #include "base/model/text.hpp"
+#include "base/model/type_settings.hpp"
 #include "runtime/control/control_plane.hpp"
 
 namespace shardbus::control {
@@ -16,47 +17,6 @@ JoinRefused duplicate(const NodeInfo& known, const NodeInfo& asks) {
   return {static_cast<std::uint16_t>(Errc::duplicate_node),
           "'" + known.name + "' is at " + known.peer + " and heard, another one asks from " +
               asks.peer};
-}
-
-// The text is read at the node that asks, too, so it says of whom it speaks.
-JoinRefused differs(const std::string& node, const std::string& what, const std::string& cluster,
-                    const std::string& other, const std::string& option) {
-  return {static_cast<std::uint16_t>(Errc::config_mismatch),
-          what + ": the cluster has " + cluster + ", node '" + node + "' has " + other + "; set " +
-              option + " to the same on all nodes"};
-}
-
-std::string on_off(bool value) {
-  return value ? "true" : "false";
-}
-
-// The first setting in which a type differs; code 0: none.
-JoinRefused differing_type(const std::string& node, const HostedType& cluster,
-                           const HostedType& other) {
-  const PlacementSettings& a = cluster.placement;
-  const PlacementSettings& b = other.placement;
-  const std::string type = " of type '" + cluster.name + "'";
-  const auto option = [](const char* name, const char* builtin) {
-    return std::string("TypeOptions::") + name + " (of the built-in types: " + builtin + ")";
-  };
-  if (a.strategy != b.strategy) {
-    return differs(node, "placement" + type, a.strategy, b.strategy,
-                   option("placement", "builtin_placement"));
-  }
-  if (a.role != b.role) {
-    return differs(node, "role" + type, "'" + a.role + "'", "'" + b.role + "'",
-                   option("role", "builtin_role"));
-  }
-  if (a.spread_zones != b.spread_zones) {
-    return differs(node, "spread_zones" + type, on_off(a.spread_zones), on_off(b.spread_zones),
-                   option("spread_zones", "builtin_spread_zones"));
-  }
-  if (a.strict != b.strict) {
-    const auto name = [](bool strict) { return std::string(strict ? "strict" : "available"); };
-    return differs(node, "consistency" + type, name(a.strict), name(b.strict),
-                   option("consistency", "builtin_consistency"));
-  }
-  return {};
 }
 
 }  // namespace
@@ -167,7 +127,7 @@ std::vector<Setting> ControlPlane::settings() const {
   return {{"downing", downing::to_text(config_.downing)},
           {"min_members", std::to_string(config_.min_members)},
           {"stable_after", text(config_.stable_after)},
-          {"failure_timeout", text(config_.failure.acceptable_pause)}};
+          {"failure_timeout", text(config_.failure_timeout)}};
 }
 
 // Those that disturb, but endanger nothing: of both the values.
@@ -223,48 +183,57 @@ JoinRefused ControlPlane::check_join(const JoinRequest& request) const {
     if (setting.name == "downing") other = setting.value;
   }
   if (other != mine) {
-    return differs(request.node.name, "downing policy", mine, other,
-                   "downing, with quorum_size and down_if_alone,");
+    return refuse(Errc::config_mismatch,
+                  differing_setting("node '" + request.node.name + "'", "downing policy", mine,
+                                    other, "downing, with quorum_size and down_if_alone,"));
   }
   return check_types(request);
 }
 
 JoinRefused ControlPlane::check_types(const JoinRequest& request) const {
+  const auto refuse = [](std::string text) {
+    return JoinRefused{static_cast<std::uint16_t>(Errc::config_mismatch), std::move(text)};
+  };
+  const std::string who = "node '" + request.node.name + "'";
   for (const HostedType& type : request.hosts) {
     const HostedType* placed = find_hosted(known_types_, type.name);
-    JoinRefused refusal;
-    if (placed != nullptr) refusal = differing_type(request.node.name, *placed, type);
-    if (refusal.code != 0) return refusal;
+    std::string text;
+    if (placed != nullptr) text = differing_type(who, *placed, type);
+    if (!text.empty()) return refuse(std::move(text));
     const TypeTable* known = find_type(table_, type.name);
     if (known == nullptr || known->shard_count == type.shard_count) continue;
-    return differs(request.node.name, "shard count of type '" + type.name + "'",
-                   std::to_string(known->shard_count), std::to_string(type.shard_count),
-                   "TypeOptions::shard_count");
+    return refuse(differing_shard_count(who, type, known->shard_count));
   }
   return {};
 }
 
-// Two members that began to host a type at the same time may differ in its settings.
+// A node may begin to host a type after it has joined, or two at the same time: whoever differs
+// from the oldest host runs none of its entities.
 void ControlPlane::learn_types() {
   if (!std::exchange(types_changed_, false)) return;
   known_types_.clear();
+  std::vector<std::string> differences;
+  own_differences_.clear();
   for (const Member& member : membership_.set().members) {
     const auto heard = peers_.find(member.node.key);
     const bool self = member.node.key == self_;
     if (!self && heard == peers_.end()) continue;
     for (const HostedType& type : self ? hosts_ : heard->second.hosts) {
       const HostedType* known = find_hosted(known_types_, type.name);
-      if (known == nullptr) {
-        known_types_.push_back(type);
-      } else if (known->placement != type.placement) {
-        event(Severity::error, "placement.settings_differ",
-              "type '" + type.name + "' is placed by " + to_text(known->placement) + "; " +
-                  member.node.name + " wants " + to_text(type.placement));
-      }
+      if (known == nullptr) known_types_.push_back(type);
+      if (known == nullptr || known->placement == type.placement) continue;
+      differences.push_back(differing_type("node '" + member.node.name + "'", *known, type));
+      if (self && own_differences_.empty()) own_differences_ = differences.back();
     }
   }
   std::sort(known_types_.begin(), known_types_.end(),
             [](const HostedType& a, const HostedType& b) { return a.name < b.name; });
+  for (const std::string& text : differences) {
+    const bool told =
+        std::find(differences_.begin(), differences_.end(), text) != differences_.end();
+    if (!told) event(Severity::error, "placement.settings_differ", text);
+  }
+  differences_ = std::move(differences);
 }
 
 void ControlPlane::handle(NodeKey /*from*/, const JoinRefused& refusal) {

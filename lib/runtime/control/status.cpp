@@ -22,6 +22,7 @@ ControlStatus ControlPlane::status() const {
   status.downing = downing::to_text(config_.downing);
   status.held_back = held_back();
   status.strict_waits = strict_waits();
+  status.differs = own_differences_;
   for (const auto& [key, info] : infos_) {
     if (find_member(set, key) == nullptr) status.strangers.emplace(key, info.name);
   }

@@ -57,8 +57,8 @@ class DataPlane {
   void answer_by_right(const ReplyAddress& to, const ReplyView& reply);
   Errc host(EntityType type) { return hosts_.host(std::move(type)); }
   // Why `host` says config_mismatch.
-  [[nodiscard]] std::string differs(const HostedType& type) const {
-    return hosts_.differs(type, "this node asks for");
+  [[nodiscard]] std::string differs(const HostedType& type, const std::string& who) const {
+    return hosts_.differs(type, who);
   }
   // Ends every pending ask, in `code` what was not sent, all else in unknown_outcome; refuses all
   // later calls with `stopped`.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/model/text.hpp"
+#include "base/model/type_settings.hpp"
 #include "runtime/data/front_door.hpp"
 #include "runtime/data/user_code.hpp"
 
@@ -51,18 +52,16 @@ HostedType hosted_type(const EntityType& definition) {
            options.spread_zones, options.consistency == Consistency::strict}};
 }
 
-std::string Hosts::differs(const HostedType& asked, const std::string& asker) const {
+std::string Hosts::differs(const HostedType& asked, const std::string& who) const {
   const Type* type = context_.dispatch->find_type(asked.name);
   if (type != nullptr && type->shard_count != asked.shard_count) {
-    return "type " + asked.name + " has " + std::to_string(type->shard_count) +
-           " shards in this cluster, " + asker + " " + std::to_string(asked.shard_count);
+    return differing_shard_count(who, asked, type->shard_count);
   }
+  const bool hosted = type != nullptr && has(*type);
   const HostedType* known = find_hosted(known_types_, asked.name);
-  const PlacementSettings* placed = known == nullptr ? nullptr : &known->placement;
-  if (type != nullptr && has(*type)) placed = &hostings_[type->index].placement;
-  if (placed == nullptr || *placed == asked.placement) return {};
-  return "type " + asked.name + " is placed by " + to_text(*placed) + " in this cluster, " + asker +
-         " " + to_text(asked.placement);
+  HostedType placed = known == nullptr ? asked : *known;
+  if (hosted) placed.placement = hostings_[type->index].placement;
+  return differing_type(who, placed, asked);
 }
 
 Errc Hosts::host(EntityType definition) {

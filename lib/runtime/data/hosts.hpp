@@ -57,7 +57,7 @@ class Hosts {
   // What the cluster hosts, as the control plane last heard.
   void set_known_types(std::vector<HostedType> types) { known_types_ = std::move(types); }
   // Says what is different where the type is known with other settings; empty: nothing.
-  [[nodiscard]] std::string differs(const HostedType& type, const std::string& asker) const;
+  [[nodiscard]] std::string differs(const HostedType& type, const std::string& who) const;
   // Whether this process or a worker here hosts it.
   [[nodiscard]] bool has(const Type& type) const;
 

@@ -46,7 +46,7 @@ std::string Hosts::mismatch(const std::vector<HostedType>& types) const {
     if (type != nullptr && type->index < hostings_.size() && hostings_[type->index].local) {
       return "the node itself hosts the type " + offered.name + ", and would run all its entities";
     }
-    std::string text = differs(offered, "the worker offers");
+    std::string text = differs(offered, "the worker");
     if (text.empty() && !may_run(offered.placement)) {
       text = "this node runs no entities of type " + offered.name +
              (context_.config.proxy ? ": it is a proxy"

@@ -114,6 +114,7 @@ Status NodeCore::open() {
   control.control.min_members = options_.min_members;
   control.control.handoff_timeout = options_.handoff_timeout + std::chrono::seconds(2);
   failure::Config& failure = control.control.failure;
+  control.control.failure_timeout = options_.failure_timeout;
   failure.acceptable_pause =
       std::max<Duration>(options_.failure_timeout - kUsualSilence, Duration::zero());
   // Not later than the others may remove a node that stands still: they count from its last digest,
@@ -200,7 +201,8 @@ Status NodeCore::host(EntityType type) {
   std::string differs;
   const auto host_on = [&](DataPlane& plane) {
     outcome = plane.host(std::move(type));
-    if (outcome == Errc::config_mismatch) differs = plane.differs(asked);
+    if (outcome == Errc::config_mismatch)
+      differs = plane.differs(asked, "node '" + info_.name + "'");
   };
   if (const auto pass = link_->try_pass()) {
     host_on(link_->plane());

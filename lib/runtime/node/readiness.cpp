@@ -75,6 +75,7 @@ std::string why_not_ready(const ClusterView& view, std::uint32_t members) {
   }
   if (!status.held_back.empty()) return status.held_back;
   if (!status.strict_waits.empty()) return status.strict_waits;
+  if (!status.differs.empty()) return status.differs;
   if (!status.handoffs.empty()) {
     return std::to_string(status.handoffs.size()) + " shards are moving";
   }

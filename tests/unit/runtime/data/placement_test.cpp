@@ -112,18 +112,20 @@ TEST_F(PlacementTest, SettingsThatDifferFromTheClustersAreRefusedWithBoth) {
   TestNode node(1);
   pass(node, [&] { node.plane->set_known_types({{"echo", kShards, {"ring", "web", true}}}); });
   EXPECT_EQ(host(node, echo("")), Errc::config_mismatch);
-  EXPECT_EQ(node.plane->differs(hosted_type(echo(""))),
-            "type echo is placed by ring on role web spread over zones in this cluster, "
-            "this node asks for least-shards");
+  EXPECT_EQ(node.plane->differs(hosted_type(echo("")), "node 'a'"),
+            "placement of type 'echo': the cluster has ring, node 'a' has least-shards; set "
+            "TypeOptions::placement (of the built-in types: builtin_placement) to the same on all "
+            "nodes");
   EXPECT_TRUE(node.listener.hosted.empty());
-  EXPECT_THAT(offer(node, {"echo", kShards}), HasSubstr("the worker offers least-shards"));
+  EXPECT_THAT(offer(node, {"echo", kShards}),
+              HasSubstr("the cluster has ring, the worker has least-shards"));
 }
 
 TEST_F(PlacementTest, WorkersOfOneNodeAgree) {
   TestNode node(1);
   EXPECT_EQ(offer(node, {"cart", kShards, {"weighted"}}), "");
   EXPECT_EQ(node.listener.hosted, (std::vector<HostedType>{{"cart", kShards, {"weighted"}}}));
-  EXPECT_THAT(offer(node, {"cart", kShards}), HasSubstr("placed by weighted"));
+  EXPECT_THAT(offer(node, {"cart", kShards}), HasSubstr("the cluster has weighted"));
 }
 
 }  // namespace
