@@ -60,6 +60,8 @@ class Ledger {
   void ended(Time now, const Ticket& ticket, const ReplyView& reply);
   // Its process ended: nothing of it comes to an end any more.
   void gone(NodeKey caller);
+  // Before a restart: what is accepted until the node is let in may be refused in the end.
+  void clock_went_back() { config_.lossless = false; }
   // It ended in good order: nothing of it may still be open.
   void closed(NodeKey caller);
   // Its process runs, or runs again, from now on: it is late only from then on.

@@ -88,6 +88,8 @@ void World::start(int machine, bool bootstrap) {
   if (bootstrap) ledger_.forget_rights();
   std::uint64_t incarnation = node.clock.wall_us(now());
   while (lives_.contains(node_key(node.name, incarnation))) ++incarnation;  // as good as never
+  // It will be refused until its number is the highest, and ends what it has accepted meanwhile.
+  if (incarnation < node.info.incarnation) ledger_.clock_went_back();
   node.incarnations = {};
   begin_life(node, incarnation, bootstrap);
   trace(node, bootstrap ? "start bootstrap" : "start");

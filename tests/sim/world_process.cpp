@@ -88,6 +88,7 @@ void World::renew(Node& node) {
     old->data.begin(here(node));
     old->data.retire("the node lost its place in the cluster");
   });
+  if (node.exit == Exit::leaving) node.control().leave(here(node));
   node.process->notes.hosted.clear();
   ledger_.closed(key);
   marks_.add(old->marks());

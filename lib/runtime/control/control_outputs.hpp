@@ -46,9 +46,10 @@ struct Event {
   std::string text;
 };
 struct LeaveDone {};
+// Start again with a new incarnation, which is to leave if this one was told to. Nothing follows.
 struct DownSelf {
   std::string reason;
-};  // start again with a new incarnation; nothing follows
+};
 using ControlOutput =
     std::variant<ConnectNode, DisconnectNode, TellRegion, SendControl, PublishDelta, PublishDigest,
                  TableChanged, Event, LeaveDone, DownSelf>;

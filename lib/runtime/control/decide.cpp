@@ -562,11 +562,7 @@ void ControlPlane::down_self(const std::string& reason) {
   if (stopped_) return;
   stopped_ = true;
   event(Severity::error, "downing.down_self", reason);
-  if (leaving_) {
-    outputs_.emplace_back(LeaveDone{});
-  } else {
-    outputs_.emplace_back(DownSelf{reason});
-  }
+  outputs_.emplace_back(DownSelf{reason});
 }
 
 }  // namespace shardbus::control

@@ -54,8 +54,6 @@ void ControlPlane::on_hosted_types(Time now, std::vector<HostedType> hosts) {
             [](const HostedType& a, const HostedType& b) { return a.name < b.name; });
 }
 
-// Noted before anything else: whoever wakes up too late to be a member is to end, not to join
-// again.
 void ControlPlane::leave(Time now) {
   leaving_ = true;
   look_again();

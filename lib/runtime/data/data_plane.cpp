@@ -143,7 +143,7 @@ void DataPlane::retire(std::string_view why) {
   context_.strict_right->set(Time{});  // also for handlers that the pool still has
   hosts_.retire();                     // first: what has not begun has not happened
   for (const NodeInfo& node : links_.nodes()) dispatch_.on_gone(node.key, why);
-  abandon(Errc::unknown_outcome, why);
+  abandon(Errc::not_ready, why);
 }
 
 void DataPlane::count_on(const DataPlane& former) {

@@ -64,7 +64,8 @@ class DataPlane {
   // later calls with `stopped`.
   void abandon(Errc code, std::string_view text);
   // Another plane takes over: no further message of this one is handled. Handlers that run in the
-  // executor finish in it.
+  // executor finish in it. Asks that were not sent end in not_ready: asked again, the next one
+  // takes them.
   void retire(std::string_view why);
   // This plane counts on from a former one of the same process, after that one's retirement.
   void count_on(const DataPlane& former);

@@ -205,6 +205,11 @@ void ControlLoop::take(Hosted& input) {
 
 void ControlLoop::take(Leave& input) {
   (void)input;
+  leaving_ = true;
+  begin_leave();
+}
+
+void ControlLoop::begin_leave() {
   link_.run([](DataPlane& plane) { plane.begin_leave(); });
   if (plane_ == nullptr) return note_left();
   plane_->leave(transport::now());
@@ -531,6 +536,7 @@ void ControlLoop::rejoin(const std::string& reason) {
   told_right_ = Time{};
   told_only_here_.clear();
   begin_control(false);
+  if (leaving_) begin_leave();
 }
 
 std::shared_ptr<const ClusterView> ControlLoop::view() const {

@@ -90,6 +90,7 @@ class ControlLoop final : public DataListener {
   void take(Hosted& input);
   void take(AdminCall& input);
   void take(Leave& input);
+  void begin_leave();
   void read_gossip();
   void read_probes();
   void carry_out();
@@ -146,6 +147,7 @@ class ControlLoop final : public DataListener {
   std::uint64_t told_cluster_ = 0;
   Time told_right_{};  // see ControlPlane::strict_until
   std::string rejoin_reason_;
+  bool leaving_ = false;  // the process, through all its incarnations
   Refounding refounding_;
   Incarnations incarnations_;
   bool placement_reported_ = false;

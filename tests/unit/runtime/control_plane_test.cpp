@@ -670,8 +670,8 @@ TEST_F(ListenerTest, ThePreviousListHasCounted) {
   EXPECT_THAT(parted_, testing::ElementsAre(Parting::dead));
 }
 
-// Found by the simulator: it joined again instead.
-TEST_F(ListenerTest, WhoIsToldToLeaveWhenItWakesUpTooLateEnds) {
+// Found by the simulator: the next incarnation has to be told, too, or it joins again.
+TEST_F(ListenerTest, WhoIsToldToLeaveWhenItWakesUpTooLateLosesItsPlace) {
   hear(first_, 1, 4, three_, false, true);
   now_ += 1min;
   plane_.leave(now_);
@@ -682,8 +682,8 @@ TEST_F(ListenerTest, WhoIsToldToLeaveWhenItWakesUpTooLateEnds) {
       return std::holds_alternative<Kind>(output);
     });
   };
-  EXPECT_TRUE(has(static_cast<LeaveDone*>(nullptr)));
-  EXPECT_FALSE(has(static_cast<DownSelf*>(nullptr)));
+  EXPECT_TRUE(has(static_cast<DownSelf*>(nullptr)));
+  EXPECT_FALSE(has(static_cast<LeaveDone*>(nullptr)));
 }
 
 TEST(Joiner, WithoutASeedItOnlySaysThatItIsThere) {
@@ -702,6 +702,15 @@ TEST(Joiner, ASeedOfAnotherClusterIsNotAsked) {
   for (const ControlOutput& output : plane.take_outputs()) {
     EXPECT_FALSE(std::holds_alternative<SendControl>(output)) << to_text(output);
   }
+}
+
+TEST(Joiner, WhoIsToldToLeaveEndsAtOnce) {
+  const Time now = Time{} + 1s;
+  ControlPlane plane(now, config(info("bb", 1, "b"), false));
+  plane.leave(now);
+  const auto outputs = plane.take_outputs();
+  ASSERT_FALSE(outputs.empty());
+  EXPECT_TRUE(std::holds_alternative<LeaveDone>(outputs.back()));
 }
 
 TEST(Joiner, AFinalRefusalStopsIt) {

@@ -62,6 +62,15 @@ TEST_F(DataPlaneTest, WhatWaitsForTheJudgementEndsWithTheOldIncarnation) {
   EXPECT_EQ(outcome.error, Errc::stale_owner) << "it has not begun";
 }
 
+TEST_F(DataPlaneTest, WhatWaitsForAnOwnerMayBeAskedAgainOfTheNextIncarnation) {
+  Outcome outcome;
+  ask_a(outcome);
+  EXPECT_EQ(outcome.times, 0);
+  pass(a_, [&] { a_.plane->retire("a newer incarnation is known"); });
+  EXPECT_EQ(outcome.times, 1);
+  EXPECT_EQ(outcome.error, Errc::not_ready);
+}
+
 // What a callback sends waits until it has returned; what comes then is behind it.
 TEST_F(DataPlaneTest, AMessageDoesNotOvertakeWhatACallbackSent) {
   std::vector<std::string> notes;
