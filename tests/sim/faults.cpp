@@ -12,34 +12,22 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kKinds = static_cast<std::size_t>(Fault::count_of_faults);
 constexpr std::array<const char*, kKinds> kNames = {
-    "crash", "restart", "pause",   "slow",    "late_control", "clock_jump",
-    "drift", "split",   "one_way", "isolate", "lossy",        "bad_link",
-    "clog",  "reset",   "garble",  "leave",   "hosts",        "down"};
+    "crash",  "restart", "pause",   "slow",  "late_control", "clock_jump", "drift",
+    "split",  "one_way", "isolate", "lossy", "bad_link",     "clog",       "reset",
+    "garble", "leave",   "hosts",   "down",  "moves",        "drain"};
 
 // How long what a fault does goes on, in milliseconds.
 struct Range {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
 };
-constexpr std::array<Range, kKinds> kLasts = {{{5, 4000},
-                                               {0, 0},
-                                               {100, 5000},
-                                               {200, 6000},
-                                               {200, 6000},
-                                               {10, 2000},
-                                               {0, 0},
-                                               {100, 7000},
-                                               {100, 6000},
-                                               {100, 7000},
-                                               {500, 8000},
-                                               {500, 6000},
-                                               {100, 12000},
-                                               {0, 0},
-                                               {0, 0},
-                                               {0, 0},
-                                               {5, 4000},
-                                               {0, 0}}};
+constexpr std::array<Range, kKinds> kLasts = {
+    {{5, 4000},   {0, 0},      {100, 5000}, {200, 6000}, {200, 6000}, {10, 2000},   {0, 0},
+     {100, 7000}, {100, 6000}, {100, 7000}, {500, 8000}, {500, 6000}, {100, 12000}, {0, 0},
+     {0, 0},      {0, 0},      {5, 4000},   {0, 0},      {0, 60},     {5, 4000}}};
 
+// Drawn apart, see add_orders.
+constexpr std::size_t kOrderKinds = 2;
 constexpr std::int64_t kDriftMax = 30'000;  // ppm
 
 bool is_gentle(Fault kind) {
@@ -95,7 +83,7 @@ bool FaultMix::overlap_allowed() const {
 FaultMix draw_mix(Random& random, bool lossless) {
   FaultMix mix;
   mix.lossless = lossless;
-  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+  for (std::size_t kind = 0; kind < kKinds - kOrderKinds; ++kind) {
     const auto fault = static_cast<Fault>(kind);
     if (random.chance(0.5) && (is_gentle(fault) || !lossless)) mix.kinds.push_back(fault);
   }
@@ -126,6 +114,38 @@ std::vector<PlannedFault> draw_faults(std::uint64_t seed, const FaultMix& mix, i
     plan.push_back(fault);
   }
   return plan;
+}
+
+void add_orders(std::uint64_t seed, const FaultMix& mix, int machines, Duration until,
+                std::vector<PlannedFault>& plan) {
+  Random times(seed);
+  if (times.chance(0.25)) return;
+  const auto all = static_cast<std::uint64_t>(machines);
+  const std::uint64_t pace = times.chance(0.5) ? 300 : 2000;
+  const bool breaks = !mix.kinds.empty() && !mix.lossless && times.chance(0.7);
+  for (Duration at = between(times, 2000, 4000); at < until; at += between(times, 20, pace)) {
+    Random own(times.next());
+    PlannedFault order;
+    order.index = static_cast<int>(plan.size());
+    order.at = at;
+    order.kind = own.chance(0.9) ? Fault::moves : Fault::drain;
+    order.machine = static_cast<int>(own.below(all));
+    order.other = (order.machine + 1 + static_cast<int>(own.below(all - 1))) % machines;
+    const Range lasts = kLasts.at(static_cast<std::size_t>(order.kind));
+    order.lasts = between(own, lasts.low, lasts.high);
+    order.seed = own.next();
+    plan.push_back(order);
+    if (!breaks || own.chance(0.5)) continue;
+    PlannedFault behind = order;
+    ++behind.index;
+    behind.at += std::chrono::microseconds(own.below(own.chance(0.5) ? 5'000 : 40'000));
+    behind.kind = mix.kinds[own.below(mix.kinds.size())];
+    behind.at_decider = own.chance(0.3);
+    const Range range = kLasts.at(static_cast<std::size_t>(behind.kind));
+    behind.lasts = between(own, range.low, range.low + (range.high - range.low) / 4);
+    behind.seed = own.next();
+    plan.push_back(behind);
+  }
 }
 
 void FaultDriver::schedule(const std::vector<PlannedFault>& plan, const std::set<int>& without) {
@@ -168,6 +188,9 @@ void FaultDriver::begin(const PlannedFault& fault) {
     case Fault::down:
     case Fault::count_of_faults:
       return of_cluster(fault);
+    case Fault::moves:
+    case Fault::drain:
+      return of_operator(fault);
   }
 }
 
@@ -260,6 +283,37 @@ void FaultDriver::of_cluster(const PlannedFault& fault) {
       // Operators do this to what stands still; to a healthy node only by mistake.
       if (world_.node(fault.other).paused || random.chance(0.1)) world_.down(machine, fault.other);
       return;
+  }
+}
+
+// Of the two machines one is where faults strike that come right behind.
+void FaultDriver::of_operator(const PlannedFault& fault) {
+  using coordinator::OrderKind;
+  Random random(fault.seed);
+  const auto order = [this](OrderKind kind, int machine, const ShardName& shard) {
+    world_.order({kind, world_.node(machine).name, shard, {}, {}});
+  };
+  if (fault.kind == Fault::drain) {
+    order(OrderKind::drain, fault.machine, {});
+    return world_.after(
+        fault.lasts, [order, machine = fault.machine] { order(OrderKind::uncordon, machine, {}); });
+  }
+  ShardName shard;
+  const bool one = random.chance(0.6);
+  const bool hot = random.chance(0.6);  // always the same one, so that its moves meet
+  const std::uint64_t moves = random.between(1, 5);
+  for (std::uint64_t i = 0; i < moves; ++i) {
+    if (i == 0 || !one) {
+      const HostedType& type = hot ? types_.front() : types_[random.below(types_.size())];
+      const auto number = hot ? 0 : static_cast<std::uint32_t>(random.below(type.shard_count));
+      shard = {type.name, ShardId{number}};
+    }
+    const int to = random.chance(0.5) ? fault.machine : fault.other;
+    const auto wait = Duration(static_cast<std::int64_t>(
+        random.below(static_cast<std::uint64_t>(fault.lasts.count()) + 1)));
+    world_.after(wait, [this, order, to, shard] {
+      if (!over_) order(OrderKind::move, to, shard);
+    });
   }
 }
 

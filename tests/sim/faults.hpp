@@ -31,6 +31,8 @@ enum class Fault : std::uint8_t {
   leave,
   hosts,
   down,
+  moves,  // an operator moves one shard, or several, about
+  drain,  // and empties a node
   count_of_faults,
 };
 
@@ -64,6 +66,9 @@ struct FaultMix {
 FaultMix draw_mix(Random& random, bool lossless);
 std::vector<PlannedFault> draw_faults(std::uint64_t seed, const FaultMix& mix, int machines,
                                       Duration until);
+// Operators' orders in most runs, with faults right behind them: what moves is what breaks.
+void add_orders(std::uint64_t seed, const FaultMix& mix, int machines, Duration until,
+                std::vector<PlannedFault>& plan);
 
 class FaultDriver {
  public:
@@ -82,6 +87,7 @@ class FaultDriver {
   void of_clock(const PlannedFault& fault);
   void of_link(const PlannedFault& fault);
   void of_cluster(const PlannedFault& fault);
+  void of_operator(const PlannedFault& fault);
   void cut(std::uint64_t side, Duration lasts);
 
   World& world_;

@@ -17,6 +17,7 @@ constexpr Duration kLivenessPhase = 30s;
 constexpr Duration kOperatorAfter = 3s;
 constexpr Duration kSidesAfter = 15s;
 constexpr std::uint64_t kStrictSalt = 0x57121c7;
+constexpr std::uint64_t kOrdersSalt = 0x08de85;
 
 // Of the quiet time before the last asks: whatever a silent link does not know yet, its pings tell.
 constexpr Duration kCalmingDown = 2500ms;
@@ -34,6 +35,7 @@ class Scenario {
   ScenarioResult run() {
     FaultDriver faults(world_, types_, mix_.lossless);
     plan_ = draw_faults(random_.next(), mix_, world_.machines(), kSafetyPhase);
+    add_orders(options_.seed ^ kOrdersSalt, mix_, world_.machines(), kSafetyPhase, plan_);
     world_.start(0, true);
     for (int i = 1; i < world_.machines(); ++i) {
       world_.after(milliseconds(0, 1500), [this, i] { world_.start(i, false); });
@@ -121,6 +123,9 @@ class Scenario {
       }
       const bool late = world_.now() - begin > kOperatorAfter;
       world_.confirm();
+      for (int i = 0; i < world_.machines(); ++i) {
+        world_.order({coordinator::OrderKind::uncordon, world_.node(i).name, {}, {}, {}});
+      }
       // Two sides that both went on by evidence do not find each other: bin/README.md.
       if (world_.now() - begin > kSidesAfter) {
         for (const int machine : world_.beside_the_largest()) {

@@ -180,12 +180,18 @@ void World::down(int at, int machine) {
 
 void World::confirm() {
   if (strict_names(config_.types).empty()) return;
+  coordinator::Order order;
+  order.kind = coordinator::OrderKind::confirm;
+  this->order(order);
+}
+
+// Given to all: whoever decides takes it, the others say that they do not.
+void World::order(const coordinator::Order& order) {
   for (Node& node : nodes_) {
     if (!node.awake()) continue;
-    act(node, Side::control, [&node, this] {
-      coordinator::Order order;
-      order.kind = coordinator::OrderKind::confirm;
-      (void)node.control().order(here(node), order);
+    act(node, Side::control, [&node, this, order] {
+      const coordinator::Ordered answer = node.control().order(here(node), order);
+      if (answer.code == Errc::ok) trace(node, "is told to " + to_text(order));
     });
   }
 }

@@ -48,6 +48,7 @@ class World : private WireEvents {
   void down(int at, int machine);  // an operator at `at` declares the member of `machine` dead
   // The operator says that whoever was removed by evidence is gone for good.
   void confirm();
+  void order(const coordinator::Order& order);
   void refuse(int at, int machine);  // `at` finds the port of the last life of `machine` closed
   void host(int machine, std::vector<HostedType> types);  // announces these only
   void block(int from, int to);
