@@ -1,6 +1,8 @@
 #include "daemon/log.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,17 +53,46 @@ bool takes_more(int fd) {
   return ::poll(&one, 1, 0) == 1 && (one.revents & (POLLOUT | POLLERR)) != 0;
 }
 
-bool write_line(int fd, std::string_view line) {
-  while (!line.empty()) {
-    if (!takes_more(fd)) return false;
-    const ssize_t written = ::write(fd, line.data(), std::min<std::size_t>(line.size(), PIPE_BUF));
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0 && errno == EAGAIN) return false;
-    if (written <= 0) return true;  // nobody is left to tell
-    line.remove_prefix(static_cast<std::size_t>(written));
-  }
-  return true;
+// Other processes may fill a pipe between the question and the write, so it has to be one that does
+// not wait; their own end is left as it is. Opened only once: the end of the process closes it.
+int log_descriptor() {
+  struct stat info {};
+  if (::fstat(STDERR_FILENO, &info) != 0 || !S_ISFIFO(info.st_mode)) return STDERR_FILENO;
+  const int own = ::open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  return own < 0 ? STDERR_FILENO : own;
 }
+
+// The sink of one process. Its caller holds a lock: between asking for room and writing nobody else
+// may take it.
+class Lines {
+ public:
+  // Whether all of it went out. What did not is left out, from the next line on.
+  bool write(std::string line) {
+    line += '\n';
+    if (cut_) line.insert(0, 1, '\n');
+    std::string_view rest = line;
+    while (!rest.empty()) {
+      if (!takes_more(descriptor_)) return stop(rest.size() < line.size());
+      const ssize_t written =
+          ::write(descriptor_, rest.data(), std::min<std::size_t>(rest.size(), PIPE_BUF));
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0 && errno == EAGAIN) return stop(rest.size() < line.size());
+      if (written <= 0) break;  // nobody is left to tell
+      rest.remove_prefix(static_cast<std::size_t>(written));
+    }
+    cut_ = false;
+    return true;
+  }
+
+ private:
+  bool stop(bool begun) {
+    cut_ = cut_ || begun;
+    return false;
+  }
+
+  int descriptor_ = log_descriptor();
+  bool cut_ = false;  // within a line
+};
 
 }  // namespace
 
@@ -80,7 +111,8 @@ std::string format_log_line(LogFormat format, std::int64_t time_ms, LogLevel lev
 
 shardbus::LogSink stderr_sink(LogFormat format, LogLevel least) {
   struct State {
-    std::mutex writing;  // between asking for room and writing nobody else may take it
+    std::mutex writing;
+    Lines lines;
     std::uint64_t lost = 0;
   };
   const auto state = std::make_shared<State>();
@@ -90,7 +122,7 @@ shardbus::LogSink stderr_sink(LogFormat format, LogLevel least) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     const std::int64_t ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
     const auto put = [&](LogLevel as, std::string_view name, std::string_view words) {
-      return write_line(STDERR_FILENO, format_log_line(format, ms, as, name, words) + "\n");
+      return state->lines.write(format_log_line(format, ms, as, name, words));
     };
     if (state->lost > 0) {
       const std::string told =

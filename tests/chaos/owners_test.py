@@ -17,7 +17,7 @@ from daemons import ctl
 from network import both_ways, one_way
 from raw_peer import wait_until
 
-HEALED = 20  # seconds from healing until all views are equal; about 2 on an idle machine
+HEALED = 20  # seconds from healing until all views are equal: a limit, no claim
 
 
 class Scene(NamedTuple):

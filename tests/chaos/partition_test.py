@@ -19,7 +19,7 @@ from raw_peer import wait_until
 # Policy -> which of the two sides survives: "majority", "oldest", or none.
 POLICIES = {"keep-majority": "majority", "static-quorum": "majority", "keep-oldest": "oldest",
             "down-all": None}
-HEALED = 20  # seconds from healing until all views are equal; about 2 on an idle machine
+HEALED = 20  # seconds from healing until all views are equal: a limit, no claim
 
 
 HEARER = """

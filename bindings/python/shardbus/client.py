@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
-import time
 from concurrent.futures import Future
 from typing import Any, Optional, Sequence, Union
 
 import msgpack
 
-from . import wire
+from . import clock, wire
 from .error_table import DecodeFailed, InvalidArgument, Overloaded, TooLarge, WouldDeadlock
 from .errors import ShardbusError
 from .link import Link
@@ -80,7 +79,7 @@ class Caller:
 
         def run() -> None:
             try:
-                session.call(call, time.monotonic())
+                session.call(call, clock.now())
             except ShardbusError as error:
                 if call.done is None:
                     session.counters["tells_refused"] += 1
@@ -103,7 +102,7 @@ class Caller:
             except ShardbusError as failure:
                 result.set_exception(failure)
 
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = None if timeout is None else clock.now() + timeout
         self.submit(make_call(*address, method, value, operation, deadline=deadline, done=done))
         return result
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import collections
-import time
 from typing import Optional
 
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
+from . import clock
 from .session import Session
 
 MAX_MESSAGE_BYTES = 2 << 20
@@ -43,7 +43,7 @@ class Dealer:
         if self._socket in ready or broken:
             self._drain()
         if broken:
-            self.session.disconnected(time.monotonic())
+            self.session.disconnected(clock.now())
 
     def send(self) -> None:
         self._frames.extend(self.session.take_frames())
@@ -89,7 +89,7 @@ class Dealer:
                 parts = self._socket.recv_multipart(zmq.DONTWAIT)
             except zmq.Again:
                 return
-            self.session.receive(parts, time.monotonic())
+            self.session.receive(parts, clock.now())
 
     def _take_events(self) -> bool:
         """Reads what happened to the connection; whether it broke or was refused.

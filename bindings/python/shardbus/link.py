@@ -6,12 +6,11 @@ import collections
 import logging
 import socket
 import threading
-import time
 from typing import Callable, Union
 
 import zmq
 
-from . import addresses
+from . import addresses, clock
 from .dealer import Dealer
 from .error_table import Stopped, Unreachable
 from .owners import Owners
@@ -103,7 +102,7 @@ class Link(threading.Thread):
         for dealer in self._dealers.values():
             dealer.receive(ready)
         self._run_calls()
-        now = time.monotonic()
+        now = clock.now()
         self.session.tick(now)
         self._keep_dealers(now)
         self._settle()
@@ -130,7 +129,7 @@ class Link(threading.Thread):
         if self._calls:
             return 0
         deadline = self.session.next_deadline()
-        wait = IDLE_WAIT if deadline is None else max(0.0, deadline - time.monotonic())
+        wait = IDLE_WAIT if deadline is None else max(0.0, deadline - clock.now())
         if any(dealer.blocked for dealer in self._dealers.values()):
             wait = min(wait, 0.01)  # a socket was full
         return int(min(wait, IDLE_WAIT) * 1000) + (1 if wait > 0 else 0)

@@ -339,7 +339,7 @@ class Session:
 
     def _after_reject(self, pause: float) -> tuple:
         """Another node may take us at once, if this one merely cannot now: each is asked once."""
-        number = len(self.settings.addresses)
+        number = len(set(self.settings.addresses))
         self._rejected_by.add(self.address)
         if number <= 1:
             return pause, f"trying again in {pause:g} s"

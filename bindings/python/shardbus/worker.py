@@ -12,10 +12,9 @@ import inspect
 import logging
 import signal
 import threading
-import time
 from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Union
 
-from . import wire
+from . import clock, wire
 from .client import Caller, Entity, EntityId, new_sender, unpack
 from .error_table import (DecodeFailed, HandlerFailed, InvalidArgument, NoReply, NoSuchMethod,
                           NoSuchType, StaleOwner, TooLarge)
@@ -365,13 +364,13 @@ class Worker(Caller, Handler):
     def answer(self, envelope: bytes, epoch: int) -> None:
         """Sends a reply or error of the session `epoch`."""
         self.link.call(lambda: epoch == self._epoch
-                       and self.link.session.answer(envelope, time.monotonic()))
+                       and self.link.session.answer(envelope, clock.now()))
 
     def command(self, envelope: bytes, epoch: int) -> None:
         if epoch == self._epoch:
             # Behind the answers of the messages that were handled before.
             self.link.call(lambda: epoch == self._epoch
-                           and self.link.session.answer_free(envelope, time.monotonic()))
+                           and self.link.session.answer_free(envelope, clock.now()))
 
     # --- Handler: the link's thread ---
 
@@ -479,13 +478,13 @@ class Worker(Caller, Handler):
         """Runs in the pool, where the task may have waited."""
         if cell.context.epoch != self._epoch:
             return NOT_BEGUN
-        if task.move is None and not self.link.session.leased(time.monotonic()):
+        if task.move is None and not self.link.session.leased(clock.now()):
             return NOT_BEGUN
         return cell.run(task) if cell.begin() else NOT_BEGUN
 
     def _put_back(self, cell: _Cell, task: _Task) -> None:
         cell.queue.appendleft(task)
-        if cell.context.epoch == self._epoch and not self.link.session.leased(time.monotonic()):
+        if cell.context.epoch == self._epoch and not self.link.session.leased(clock.now()):
             self._stalled.append(cell)
         else:
             self._run_next(cell)

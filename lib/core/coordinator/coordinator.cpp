@@ -43,6 +43,9 @@ void Coordinator::decide(const Decide& input) {
   term_ = input.term;
   changes_.clear();
   orders_changed_ = false;
+  ordered_by_.clear();  // others may have decided meanwhile, and undone or repeated the orders
+  pinned_by_.clear();
+  resumed_by_.clear();
   start_collecting(input.known);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <variant>
 #include <vector>
@@ -239,15 +240,15 @@ class ControlPlane {
   std::map<NodeKey, Time> heard_at_;   // of members, when it came
   std::map<NodeKey, NodeInfo> infos_;  // how to reach whom
   std::map<NodeKey, Connection> connected_;
-  KeySet dead_;                             // proven dead, while they take part in the set
-  GoneNodes gone_;                          // former members: an incarnation never comes back
-  KeySet to_remove_;                        // by downing
-  KeySet presumed_;                         // by downing: taken for gone
-  bool warned_of_members_ = false;          // too many for static-quorum
-  std::string held_back_;                   // told last, by this node as coordinator
-  std::string strict_waits_;                // told last
-  std::vector<Member> last_counted_;        // the members that counted last
-  std::map<NodeKey, std::string> doubted_;  // removed by evidence alone, with their names
+  KeySet dead_;                       // proven dead, while they take part in the set
+  GoneNodes gone_;                    // former members: an incarnation never comes back
+  KeySet to_remove_;                  // by downing
+  KeySet presumed_;                   // by downing: taken for gone
+  bool warned_of_members_ = false;    // too many for static-quorum
+  std::string held_back_;             // told last, by this node as coordinator
+  std::string strict_waits_;          // told last
+  std::vector<Member> last_counted_;  // the members that counted last
+  std::set<std::string> doubted_;     // names of those removed by evidence alone
   // Of the counted set in the term that this node decides in: nobody was removed since then.
   bool confirmed_ = false;  // by an operator, of this term and these members; not in the set yet
   Term confirmed_in_;

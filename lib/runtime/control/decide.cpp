@@ -265,7 +265,7 @@ void ControlPlane::note_doubted() {
   for (const Member& member : last_counted_) {
     const bool left = member.state == MemberState::leaving || member.state == MemberState::exiting;
     const bool gone = find_member(set, member.node.key) == nullptr;
-    if (set.evidence && gone && !left) doubted_[member.node.key] = member.node.name;
+    if (set.evidence && gone && !left) doubted_.insert(member.node.name);
   }
   if (last_counted_ != set.members) last_counted_ = set.members;
 }
@@ -274,17 +274,13 @@ std::string ControlPlane::strict_waits() const {
   const bool strict = std::any_of(known_types_.begin(), known_types_.end(),
                                   [](const HostedType& type) { return type.placement.strict; });
   if (!strict || !in_set() || !membership_.set().evidence) return {};
-  std::vector<std::string> gone;
-  for (const auto& doubted : doubted_) {
-    const std::string& name = doubted.second;
+  std::string names;
+  for (const std::string& name : doubted_) {
     const std::vector<Member>& members = membership_.set().members;
     const bool again = std::any_of(members.begin(), members.end(),
                                    [&](const Member& member) { return member.node.name == name; });
-    gone.push_back(name + (again ? " (before it started again)" : ""));
+    names += (names.empty() ? "" : ", ") + name + (again ? " (before it started again)" : "");
   }
-  std::sort(gone.begin(), gone.end());
-  std::string names;
-  for (const std::string& name : gone) names += (names.empty() ? "" : ", ") + name;
   const bool one = doubted_.size() == 1;
   return "strict types wait: " + (names.empty() ? "members" : names) + (one ? " was" : " were") +
          " removed by evidence alone; `shardbusctl confirm` if " + (one ? "it is" : "they are") +

@@ -192,7 +192,7 @@ void ControlPlane::note_peer(const Digest& digest) {
   for (const Member& member : digest.set.members) remember(member.node);
   const auto [known, added] = peers_.try_emplace(digest.from.key);
   Digest& peer = known->second;
-  if (added) unheard_stale_ = true;
+  if (added) look_again();
   if (peer.leaving != digest.leaving || peer.unreachable != digest.unreachable) look_again();
   types_changed_ = types_changed_ || peer.hosts != digest.hosts;
   peer = digest;
@@ -279,8 +279,9 @@ void ControlPlane::handle(NodeKey from, const DownRequest& request) {
 void ControlPlane::handle(NodeKey from, const Digest& digest) {
   if (digest.from.key != from) return;
   accept_digest(digest);
-  const bool behind = !stopped_ && cluster_id_ != 0 && digest.cluster == config_.cluster &&
-                      digest.set.stamp < membership_.set().stamp;
+  const bool ours = digest.cluster == config_.cluster && cluster_id_ != 0 &&
+                    (digest.cluster_id == 0 || digest.cluster_id == cluster_id_);
+  const bool behind = !stopped_ && ours && digest.set.stamp < membership_.set().stamp;
   if (behind) apply({election::AnswerWithMine{from}});
 }
 

@@ -51,10 +51,13 @@ void DataPlane::end() {
     front_.flush();
     run(budget);
   }
-  more_ = dispatch_.has_deferred() || hosts_.has_ready();
   links_.flush();
   front_.flush();
-  if (hosts_.end_old_lives()) links_.flush();
+  if (hosts_.end_old_lives()) {  // what their destructors answer
+    links_.flush();
+    front_.flush();
+  }
+  more_ = dispatch_.has_deferred() || hosts_.has_ready();
 }
 
 void DataPlane::run(std::size_t& budget) {

@@ -9,6 +9,7 @@ import time
 import msgpack
 import pytest
 import shardbus
+from shardbus import clock
 from fake_broker import ASK, CREDIT, GOODBYE, TELL, FakeBroker, shard_of
 
 SHARDS = 16
@@ -474,7 +475,7 @@ def test_no_handler_begins_while_the_node_stands_still():
             bus.entity("echo", "e").ask("any")
             frozen = threading.Thread(target=broker.do, args=(lambda: thaw.wait(9),))
             frozen.start()
-            eventually(lambda: not worker.link.session.leased(time.monotonic()))
+            eventually(lambda: not worker.link.session.leased(clock.now()))
             Gate.go.set()
             eventually(lambda: len(worker._stalled) == 2)
             assert Gate.order == []
