@@ -368,6 +368,15 @@ def test_bench_throughput_checks_itself(layout, route):
     assert result["p50_us"] <= result["p99_us"] <= result["max_us"] * 1.04
 
 
+def test_a_client_that_stands_still_holds_up_no_move():
+    result = ctl_json("bench", "handoff", "--messages", "5000", "--moves", "10", "--joins", "1",
+                      "--entities", "20", "--shards", "16", "--frozen-clients", "2")
+    assert result["moves"] == 10 and result["frozen_clients"] == 2
+    assert result["lost"] == result["duplicates"] == result["out_of_order"] == 0
+    # Whoever waited for a client's fence would wait until its session ends.
+    assert result["pause_max_ms"] < 2000
+
+
 def test_bench_handoff_checks_itself():
     result = ctl_json("bench", "handoff", "--messages", "20000", "--moves", "10", "--joins", "1",
                       "--shards", "16", "--entities", "50", "--rate", "20000")

@@ -2,6 +2,7 @@
 
 #include <cstdio>
 
+#include "ctl/bench/frozen_clients.hpp"
 #include "ctl/render.hpp"
 
 namespace shardbusctl::bench {
@@ -13,6 +14,7 @@ void add_bench(CLI::App& app, const Globals& globals) {
   add_throughput(*bench, globals);
   add_handoff(*bench, globals);
   add_failover(*bench, globals);
+  add_frozen_client(*bench, globals);
 }
 
 std::string render_figures(const Json& result) {

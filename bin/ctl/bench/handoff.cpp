@@ -11,6 +11,7 @@
 
 #include "ctl/bench/bench.hpp"
 #include "ctl/bench/flow.hpp"
+#include "ctl/bench/frozen_clients.hpp"
 #include "ctl/bench/handoff_cluster.hpp"
 #include "ctl/bench/ledger.hpp"
 #include "ctl/bench/sender.hpp"
@@ -28,6 +29,7 @@ struct Arguments {
   std::uint32_t shards = 64;
   std::uint32_t entities = 1000;  // per shard
   std::uint32_t window = 256;
+  std::uint32_t frozen_clients = 0;
   double rate = 50'000;
   std::uint64_t seed = 1;
   bool progress = true;
@@ -231,6 +233,8 @@ Measured measure(const Arguments& arguments) {
   HandoffCluster cluster(arguments.nodes, arguments.shards);
   Measured measured;
   {
+    const FrozenClients frozen(arguments.frozen_clients, cluster.nodes().front().listen_address(),
+                               all_entities(arguments));
     Load load(cluster, arguments);
     const auto begin = steady_clock::now();
     load.start();
@@ -258,6 +262,7 @@ Json to_json(const Measured& measured, const Arguments& arguments) {
           {"nodes", arguments.nodes},
           {"shards", arguments.shards},
           {"entities_per_shard", arguments.entities},
+          {"frozen_clients", arguments.frozen_clients},
           {"messages", measured.sent},
           {"asks", measured.asks},
           {"replies", measured.replies},
@@ -305,6 +310,8 @@ void add_handoff(CLI::App& bench, const Globals& globals) {
   option("--shards", arguments->shards, "Shards of the entity type.", 1, 65'536);
   option("--entities", arguments->entities, "Entities per shard, about.", 1, 1'000'000);
   option("--window", arguments->window, "Asks in flight per sender.", 1, 1'000'000);
+  option("--frozen-clients", arguments->frozen_clients,
+         "Client processes that stand still with asks under way.", 0, 64);
   option("--rate", arguments->rate, "Messages per second, of all senders.", 1.0, 1e7);
   option("--seed", arguments->seed, "Of the choice of moves.", 0, 1'000'000'000);
   command->callback([&globals, arguments] {
