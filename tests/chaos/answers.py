@@ -124,11 +124,16 @@ def by_entity(answers):
     return found
 
 
-def overlaps(answers):
-    """Gives entity -> ms by which its first life answered after its second one had."""
+def overlaps(answers, since=0):
+    """Gives entity -> ms by which its first life answered after its second one had.
+
+    Left out are answers to what was asked before `since`: when a process was stopped they may have
+    been on their way already, in its buffers, and tell nothing of what it did after it went on.
+    """
     found = {}
     for entity, some in by_entity(answers).items():
-        last_old = max((one.ended_ns for one in some if one.old), default=0)
+        last_old = max((one.ended_ns for one in some if one.old and one.sent_ns >= since),
+                       default=0)
         first_new = min((one.ended_ns for one in some if one.new), default=None)
         if first_new is not None and last_old > first_new:
             found[entity] = (last_old - first_new) / 1e6

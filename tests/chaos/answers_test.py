@@ -14,6 +14,12 @@ def test_a_first_life_that_answers_after_the_second_one_is_an_overlap():
     assert overlaps(answers) == {"x": 5.0}
 
 
+def test_what_was_under_way_when_its_owner_stood_still_is_none():
+    late = answer("x", BASE + 1, 25)
+    assert not overlaps([late, answer("x", 1, 20)], since=1)
+    assert overlaps([late._replace(sent_ns=2), answer("x", 1, 20)], since=1) == {"x": 5.0}
+
+
 def test_a_life_that_answers_last_or_alone_is_none():
     assert not overlaps([answer("x", BASE + 1, 10), answer("x", 1, 11), answer("y", 1, 1),
                          answer("z", BASE + 7, 5)])

@@ -33,10 +33,10 @@ def all_taken_over(asker, counters):
     return counters <= {one.entity for one in asker.so_far() if one.new}
 
 
-def check_owners(consistency, answers, owners_of, logs):
+def check_owners(consistency, answers, owners_of, logs, since=0):
     """No overlap where types are strict, else each is told by the node that had the old owner."""
     assert not repeated(answers), repeated(answers)[:5]
-    found = overlaps(answers)
+    found = overlaps(answers, since)
     told = {name: reported_overlaps(lines) for name, lines in logs.items()}
     print(f"{len(found)} overlaps, longest {max(found.values(), default=0):.1f} ms; told: {told}")
     if consistency == "strict":

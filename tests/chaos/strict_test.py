@@ -28,6 +28,7 @@ def test_a_frozen_owner_answers_nothing_once_the_others_have_taken_over(tmp_path
         asks_frozen = stack.enter_context(Asker("frozen", frozen.address, COUNTERS))
         asks_other = stack.enter_context(Asker("other", other.address, COUNTERS))
         pause(0.5)
+        frozen_ns = time.monotonic_ns()
         frozen.send(signal.SIGSTOP)
         stack.callback(frozen.send, signal.SIGCONT)
         begin = time.monotonic()
@@ -43,7 +44,7 @@ def test_a_frozen_owner_answers_nothing_once_the_others_have_taken_over(tmp_path
               f"{gaps(answers, counters)}")
         assert {one.entity for one in answers if one.new} == counters
         check_owners(consistency, answers, dict.fromkeys(counters, "n3"),
-                     {"n3": frozen.daemon.lines()})
+                     {"n3": frozen.daemon.lines()}, frozen_ns)
 
 
 def test_one_of_three_killed_is_taken_over_within_the_lease(tmp_path):
