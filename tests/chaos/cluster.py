@@ -69,6 +69,13 @@ class Member:
         if worker and self.worker:
             self.worker.send_signal(number)
 
+    def freeze(self):
+        """SIGSTOP to the node, and waits until every thread of it stands still."""
+        self.daemon.send(signal.SIGSTOP)
+        threads = pathlib.Path(f"/proc/{self.daemon.process.pid}/task")
+        wait_until(lambda: all((one / "stat").read_text().rpartition(")")[2].split()[0] == "T"
+                               for one in threads.iterdir()), f"{self.name} stands still")
+
     def kill(self, daemon=True, worker=True):
         """SIGKILL, to one or both, and waits for the end."""
         if daemon and self.daemon:
