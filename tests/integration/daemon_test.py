@@ -218,6 +218,28 @@ def test_the_first_seed_is_killed_and_started_again_with_the_same_command():
             assert ctl_json("status", node=addresses[0])["cluster_id"] == cluster
 
 
+def test_the_first_seed_founds_nothing_while_another_one_stands_still():
+    addresses = [f"tcp://127.0.0.1:{free_port()}" for _ in range(2)]
+    variables = environment(SHARDBUS_SEEDS=",".join(addresses))
+    with Daemon("--name", "a", listen=addresses[0], env=variables) as a, \
+            Daemon("--name", "b", listen=addresses[1], env=variables) as b:
+        a.ready()
+        b.ready()
+        cluster = ctl_json("status", node=addresses[1])["cluster_id"]
+        a.send(signal.SIGKILL)
+        a.wait()
+        b.send(signal.SIGSTOP)
+        try:
+            with Daemon("--name", "a", listen=addresses[0], env=variables) as again:
+                again.wait_for_log(f"no answer from seeds {addresses[1]} (takes connections, but "
+                                   "does not answer as a node)")
+                b.send(signal.SIGCONT)
+                again.ready()
+                assert ctl_json("status", node=addresses[0])["cluster_id"] == cluster
+        finally:
+            b.send(signal.SIGCONT)
+
+
 def test_a_node_without_seeds_says_what_that_means_and_the_last_line_is_stopped():
     with Daemon() as daemon:
         daemon.ready()

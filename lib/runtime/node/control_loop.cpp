@@ -19,7 +19,6 @@ namespace shardbus::runtime {
 namespace {
 
 constexpr Duration kGossipPatience = std::chrono::seconds(2);
-constexpr Duration kBootstrapPatience = std::chrono::milliseconds(1000);
 constexpr Duration kSeedReport = std::chrono::seconds(5);
 constexpr Duration kNet = std::chrono::milliseconds(50);
 constexpr std::size_t kInputsMax = 65536;
@@ -356,7 +355,7 @@ void ControlLoop::take(const Seeds::Answer& answer) {
 void ControlLoop::decide_bootstrap() {
   if (!options_.may_bootstrap) return;
   if (plane_ == nullptr) {
-    if (seeds_.known_for(kBootstrapPatience, transport::now())) begin_control(true);
+    if (seeds_.heard_out(transport::now())) begin_control(true);
     return;
   }
   if (plane_->cluster_id() != 0) return refounding_.over();

@@ -11,6 +11,10 @@ namespace {
 
 constexpr Duration kPatience = std::chrono::seconds(2);
 constexpr Duration kRetry = std::chrono::milliseconds(200);
+// Before whoever may found a cluster does so without an answer.
+constexpr Duration kUsualPatience = std::chrono::seconds(1);
+constexpr Duration kSilentPatience = std::chrono::seconds(5);
+constexpr Duration kListensPatience = std::chrono::seconds(15);
 constexpr Duration kLookupRetry = std::chrono::seconds(2);
 
 bool needs_look_up(const transport::SeedSource& source) {
@@ -47,7 +51,7 @@ void Seeds::open_seed(const std::string& address, const std::string& source, Tim
   if (!socket) return tell_(LogLevel::error, "join.no_socket", socket.error().message());
   const Status connected = socket->connect(address);
   if (!connected) return tell_(LogLevel::error, "join.bad_seed", connected.message());
-  seeds_.push_back({address, source, std::move(*socket), {}, false, now, {}});
+  seeds_.push_back({address, source, std::move(*socket), {}, false, now, now, {}, {}});
 }
 
 // --- looking up ---
@@ -90,8 +94,14 @@ void Seeds::note(const SeedFinding& finding, Time now) {
   });
 }
 
-bool Seeds::known_for(Duration time, Time now) const {
-  return known_at_ != kNever && now - known_at_ >= time;
+bool Seeds::heard_out(Time now) const {
+  using Outcome = transport::Prober::Outcome;
+  if (known_at_ == kNever || now - known_at_ < kUsualPatience) return false;
+  return std::all_of(seeds_.begin(), seeds_.end(), [now](const Seed& seed) {
+    const bool listens = seed.port == Outcome::connected;
+    return seed.answered || seed.port == Outcome::refused ||
+           now - seed.since >= (listens ? kListensPatience : kSilentPatience);
+  });
 }
 
 // --- asking ---
@@ -128,6 +138,7 @@ void Seeds::read_probes(Time now) {
   for (const transport::Prober::Finding& finding : prober_.collect(now)) {
     for (Seed& seed : seeds_) {
       if (fnv1a64(seed.address) != finding.peer || seed.answered) continue;
+      seed.port = finding.outcome;
       if (finding.outcome == transport::Prober::Outcome::refused) {
         seed.trouble = "connection refused";
       } else if (finding.outcome == transport::Prober::Outcome::connected) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,8 +37,9 @@ class Seeds {
   void close() { seeds_.clear(); }
 
   [[nodiscard]] bool none() const { return sources_.empty() && seeds_.empty(); }
-  // Whether all sources have been looked up, and that long ago: who answers has had the time to.
-  [[nodiscard]] bool known_for(Duration time, Time now) const;
+  // Whether all sources have been looked up, and each seed has said who it is, refuses connections,
+  // or had its time: longer where something listens, as a node may be slow or stand still.
+  [[nodiscard]] bool heard_out(Time now) const;
   [[nodiscard]] bool all_answered() const;
   // "tcp://10.0.0.1:7400 (connection refused), dns://x:7400 (x: Name or service not known)"
   [[nodiscard]] std::string unanswered() const;
@@ -54,6 +56,8 @@ class Seeds {
     Time next_who{};
     bool answered = false;
     Time alive{};  // last connect or answer
+    Time since{};  // asked for the first time
+    std::optional<transport::Prober::Outcome> port;  // as seen last
     std::string trouble;
   };
 
