@@ -58,7 +58,7 @@ class MembershipPlayer final : public Player {
 };
 
 // view members= unreachable= dead= leaving= | digest N number= vote=T/N/digest resigned= stamp= |
-// sent N | give_up | tick
+// sent N | term_seen N | give_up | tick
 class ElectionPlayer final : public Player {
  public:
   ElectionPlayer() : election_(config()) {}
@@ -94,6 +94,9 @@ class ElectionPlayer final : public Player {
       return digest;
     }
     if (command.verb == "sent") return election::DigestSent{std::stoull(command.words.at(0))};
+    if (command.verb == "term_seen") {
+      return election::TermSeen{Term{std::stoull(command.words.at(0))}};
+    }
     if (command.verb == "give_up") return election::GiveUp{};
     if (command.verb == "tick") return election::Tick{};
     throw std::invalid_argument(command.verb);

@@ -20,6 +20,7 @@ std::vector<Output> Election::step(Time now, const Input& input) {
                         },
                         [&](const DigestSeen& digest) { digest_seen(now, digest, out); },
                         [&](const DigestSent& sent) { sent_.add(sent.number, now, config_.lease); },
+                        [&](const TermSeen& seen) { max_term_ = std::max(max_term_, seen.term); },
                         [&](const GiveUp&) {
                           if (claiming()) resign(now, out);
                         },

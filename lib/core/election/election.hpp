@@ -45,10 +45,14 @@ struct DigestSeen {
 };
 struct DigestSent {
   std::uint64_t number;
-};                 // own; the lease counts from here
+};  // own; the lease counts from here
+// Somebody has decided in this term: a coordinator of an older one has to claim a newer.
+struct TermSeen {
+  Term term;
+};
 struct GiveUp {};  // resign: paused too long, or leaving
 struct Tick {};
-using Input = std::variant<View, DigestSeen, DigestSent, GiveUp, Tick>;
+using Input = std::variant<View, DigestSeen, DigestSent, TermSeen, GiveUp, Tick>;
 
 // --- outputs ---
 struct Claimed {

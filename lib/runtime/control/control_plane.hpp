@@ -136,6 +136,7 @@ class ControlPlane {
   void note_delta(const TableDelta& delta);
   void note_table(const AllocationTable& table);
   void pull_table(NodeKey from, const TableVersion& have);
+  void see_table_of(Term term);
   void handle(NodeKey from, const BeginHandoff& m) { command(from, m.generation.term, m); }
   void handle(NodeKey from, const PrepareHandoff& m) { command(from, m.generation.term, m); }
   void handle(NodeKey from, const RehomeShard& m) { command(from, m.generation.term, m); }

@@ -206,6 +206,7 @@ void ControlPlane::handle(NodeKey from, const TableDelta& delta) {
   } else if (delta.to <= table_.version) {
     ++ignored_.old_table;
   } else if (delta.from == table_.version) {
+    see_table_of(delta.to.term);
     note_delta(delta);
     shardbus::apply(table_, delta);
     table_hash_ = table_hash(table_);
@@ -219,6 +220,7 @@ void ControlPlane::adopt_table(NodeKey from, const AllocationTable& table) {
   if (!takes_part(membership_.set(), from)) {
     ++ignored_.unknown_sender;
   } else if (table.version > table_.version || mends) {
+    see_table_of(table.version.term);
     note_table(table);
     table_ = table;
     table_hash_ = table_hash(table_);
@@ -227,6 +229,11 @@ void ControlPlane::adopt_table(NodeKey from, const AllocationTable& table) {
   } else {
     ++ignored_.old_table;
   }
+}
+
+// Who decides in an older term would go back behind this table.
+void ControlPlane::see_table_of(Term term) {
+  if (term > vote().term) apply(election_.step(now_, election::TermSeen{term}));
 }
 
 void ControlPlane::pull_table(NodeKey from, const TableVersion& have) {

@@ -55,8 +55,8 @@ class Seeds {
     transport::Socket socket;
     Time next_who{};
     bool answered = false;
-    Time alive{};  // last connect or answer
-    Time since{};  // asked for the first time
+    Time alive{};                                    // last connect or answer
+    Time since{};                                    // asked for the first time
     std::optional<transport::Prober::Outcome> port;  // as seen last
     std::string trouble;
   };
