@@ -256,26 +256,55 @@ def test_the_example_serves_and_ends_in_order(node):
         assert process.wait(20) == 0
 
 
-def test_a_worker_from_a_shell_says_that_it_serves_and_ends_on_sigterm(node, tmp_path):
-    (tmp_path / "shop.py").write_text("import shardbus\n"
-                                      "@shardbus.host('shop', shards=4)\n"
-                                      "class Shop:\n"
-                                      "    def __init__(self, ctx): pass\n"
-                                      "    def open(self): return True\n")
+SHOP = """
+import shardbus
+@shardbus.host('shop', shards=16)
+class Shop:
+    def __init__(self, ctx): self.sold = 0
+    def sell(self):
+        self.sold += 1
+        return self.sold
+    def save(self): return self.sold
+    def load(self, state): self.sold = state
+if __name__ == "__main__":
+    import logging, sys
+    logging.basicConfig(level=logging.INFO)
+    shardbus.Worker([sys.argv[1]], [Shop]).run()
+"""
+
+
+def shop_command(form, node):
+    if form == "command":
+        return ["-m", "shardbus", "--connect", node.address, "worker", "shop:Shop"]
+    return ["shop.py", node.address]
+
+
+@contextlib.contextmanager
+def shop_process(form, node, folder):
+    (folder / "shop.py").write_text(SHOP)
     env = environment() | {"PYTHONPATH": str(SOURCE / "bindings/python")}
-    process = subprocess.Popen([sys.executable, "-m", "shardbus", "--connect", node.address,
-                                "worker", "shop:Shop"], cwd=tmp_path, env=env, text=True,
-                               stderr=subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, *shop_command(form, node)], cwd=folder, env=env,
+                               text=True, stderr=subprocess.PIPE)
     try:
         assert "serving shop" in read_line(process.stderr, "worker")
-        with shardbus.connect(node.address) as bus:
-            assert bus.entity("shop", "x").ask("open") is True
-        process.terminate()
-        assert process.wait(20) == 0
+        yield process
     finally:
         process.kill()
         process.wait()
         process.stderr.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("form", ["command", "run"])
+def test_a_worker_that_a_signal_ends_leaves_its_state_behind(node, tmp_path, form, number):
+    with shop_process(form, node, tmp_path) as first, shop_process(form, node, tmp_path), \
+            shardbus.connect(node.address) as bus:
+        shops = [bus.entity("shop", f"s{i}") for i in range(40)]
+        assert [shop.ask("sell") for shop in shops] == [1] * 40
+        first.send_signal(number)
+        assert first.wait(20) == 0
+        assert "Traceback" not in first.stderr.read()
+        assert [shop.ask("sell") for shop in shops] == [2] * 40
 
 
 def test_a_type_that_the_node_itself_hosts_is_refused_to_a_worker(node):

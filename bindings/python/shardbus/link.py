@@ -39,15 +39,28 @@ class Link(threading.Thread):
         self._wake_out.setblocking(False)
         self._awake = threading.Event()
         self._stopping = False
+        self._over = threading.Event()  # see `runs`
         self._context = zmq.Context()  # of our own: a shared one could be terminated by others
         self._poller = zmq.Poller()
         self._dealers: dict = {}  # by session
 
     # --- from any thread ---
 
+    def runs(self) -> bool:
+        """Whether it was started and has not ended.
+
+        `is_alive` gives the wrong answer once a signal has interrupted a `join` with a timeout:
+        Python then takes the thread for ended.
+        """
+        return self.ident is not None and not self._over.is_set()
+
+    def wait_over(self, timeout: float) -> bool:
+        """Whether it has ended, waiting so many seconds for it. A signal may interrupt it."""
+        return self._over.wait(timeout)
+
     def call(self, function: Callable[[], None]) -> None:
         """Runs `function` on this thread, after what was handed over before."""
-        if not self.is_alive() and not self._closed:
+        if not self.runs() and not self._closed:
             raise Stopped("not started")
         self._calls.append(function)
         if self._closed:
@@ -68,9 +81,10 @@ class Link(threading.Thread):
 
     def stop(self, timeout: float = 5.0) -> None:
         """Says goodbye and ends the thread. Repeating it does no harm."""
-        if self.is_alive() and threading.current_thread() is not self:
+        if self.runs() and threading.current_thread() is not self:
             self.call(self._begin_stop)
-            self.join(timeout)
+            if self.wait_over(timeout):
+                self.join(timeout)
 
     # --- this thread ---
 
@@ -89,6 +103,7 @@ class Link(threading.Thread):
             self._context.term()
             self._wake_in.close()
             self._wake_out.close()
+            self._over.set()
 
     def _begin_stop(self) -> None:
         self.session.stop()

@@ -320,7 +320,7 @@ class Worker(Caller, Handler):
         In the last part of `timeout` nothing begins any more: what still waits goes back unbegun.
         An entity whose handler is not done then loses its state.
         """
-        if self.link.is_alive():
+        if self.link.runs():
             parted = threading.Event()
             self.link.call(lambda: self._part(parted))
             if not parted.wait(timeout * FINISH_SHARE):
@@ -337,8 +337,8 @@ class Worker(Caller, Handler):
         try:
             self.start(timeout)
             LOG.info("serving %s", ", ".join(self._classes))
-            while self.link.is_alive():
-                self.link.join(1.0)
+            while not self.link.wait_over(1.0):
+                pass
         except KeyboardInterrupt:
             pass
         finally:
