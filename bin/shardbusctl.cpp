@@ -31,7 +31,7 @@ std::string footer() {
 void add_globals(CLI::App& app, Globals& globals) {
   globals.nodes = {"tcp://127.0.0.1:7400"};
   app.add_option("--node", globals.nodes,
-                 "Listen address of a node; repeatable, tried in turn (default " +
+                 "Listen address of a node; repeatable, any of them is used (default " +
                      globals.nodes.front() + ")")
       ->envname("SHARDBUS_NODE")
       ->delimiter(',')

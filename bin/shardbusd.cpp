@@ -97,7 +97,9 @@ void announce_when_ready(const Node& node, const Config& config, std::atomic<boo
   // A closed stdout is no reason to stop serving.
   (void)write_all(STDOUT_FILENO, line);
   if (config.request.ready_fd >= 0 && !write_all(config.request.ready_fd, line))
-    config.options.node.log(shardbus::LogLevel::warn, "daemon.ready_fd", "cannot be written");
+    config.options.node.log(
+        shardbus::LogLevel::warn, "daemon.ready_fd",
+        "descriptor " + std::to_string(config.request.ready_fd) + " cannot be written");
 }
 
 void log_signal(const DaemonOptions& options, int signal, const char* what) {

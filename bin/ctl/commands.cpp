@@ -221,9 +221,13 @@ std::string what_is_missing(Session& session, const WaitArguments& wanted, std::
     if (one.value("state", "") == "up" && one.value("reachable", false))
       up.push_back(one.value("name", ""));
   }
-  if (up.size() < wanted.members || up.size() != members.size())
+  if (up.size() < wanted.members || up.size() != members.size()) {
+    const Json status = session.ask_node("", "status", nullptr);
+    const std::string why = status.value("why", "");
     return std::to_string(up.size()) + " of " +
-           std::to_string(std::max(wanted.members, members.size())) + " members are up";
+           std::to_string(std::max(wanted.members, members.size())) + " members are up" +
+           (why.empty() ? "" : "; the node contacted: " + why);
+  }
   count = up.size();
   for (const std::string& name : up) {
     const Json status = session.ask_node(name, "status", nullptr);

@@ -26,7 +26,8 @@ class Account {
   // Both answer the new balance.
   std::uint64_t handle(const Deposit& deposit) { return balance_ += deposit.amount; }
   void handle(const Withdraw& withdraw, shardbus::ReplyPort<std::uint64_t> asker) {
-    // A refusal is an answer. An exception would be a fault: the entity would begin anew.
+    // A refusal is an answer. An exception would be one, too, and would say that the handler is
+    // broken.
     if (withdraw.amount > balance_) {
       (void)asker.fail(shardbus::Errc::handler_failed, "the balance is too low");
     } else {

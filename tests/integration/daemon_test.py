@@ -240,6 +240,16 @@ def test_the_first_seed_founds_nothing_while_another_one_stands_still():
             b.send(signal.SIGCONT)
 
 
+def test_a_founder_notices_another_cluster_at_one_of_its_seeds():
+    late = f"tcp://127.0.0.1:{free_port()}"
+    with Daemon("--name", "a", "--bootstrap=true", "--seeds", late) as founder:
+        founder.ready()
+        with Daemon("--name", "b", listen=late) as other:
+            other.ready()
+            founder.wait_for_log("join.two_clusters node=a b belongs to another cluster of the "
+                                 "same name")
+
+
 def test_a_node_without_seeds_says_what_that_means_and_the_last_line_is_stopped():
     with Daemon() as daemon:
         daemon.ready()

@@ -31,6 +31,19 @@ Ordered refused(Errc code, std::string text) {
   return Ordered{code, std::move(text)};
 }
 
+std::string being_drained(const std::string& node) {
+  return "node '" + node + "' is being drained, and gets no shards: `uncordon` it first";
+}
+
+// Why a node may not own shards of a type at this moment.
+std::string why_not_own(const Peer& peer, const std::string& type) {
+  const std::string node = "node '" + peer.name + "' ";
+  if (peer.state != MemberState::up || peer.leaving) return node + "is not up, or leaves";
+  if (peer.dead || !peer.reachable) return node + "is not heard";
+  return node + "hosts no '" + type +
+         "': it is a proxy, lacks the role, has other settings, or has no worker of it";
+}
+
 }  // namespace
 
 Ordered Coordinator::order(Time now, const Order& order) {
@@ -70,6 +83,9 @@ Ordered Coordinator::order_node(const Order& order) {
   const bool named = has(orders.cordoned, order.node) || has(orders.draining, order.node);
   if (peer == nullptr && !(named && order.kind == OrderKind::uncordon)) {
     return refused(Errc::no_such_node, "no member is named '" + order.node + "'");
+  }
+  if (order.kind == OrderKind::cordon && has(orders.draining, order.node)) {
+    return refused(Errc::invalid_argument, being_drained(order.node));
   }
   remove(orders.cordoned, order.node);
   remove(orders.draining, order.node);
@@ -140,8 +156,10 @@ Ordered Coordinator::order_shard(const Order& order) {
   }
   const std::size_t count = types_.at(order.shard.type).shards.size();
   if (!may_own(*peer, order.shard.type, count)) {
-    return refused(Errc::invalid_argument, "node '" + order.node + "' cannot take shards of '" +
-                                               order.shard.type + "' now");
+    return refused(Errc::invalid_argument, why_not_own(*peer, order.shard.type));
+  }
+  if (has(orders.draining, order.node)) {
+    return refused(Errc::invalid_argument, being_drained(order.node));
   }
   if (const NodeKey pin = pin_of(order.shard); pin != kNoNode && pin != peer->key) {
     return refused(Errc::invalid_argument,

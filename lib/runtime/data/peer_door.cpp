@@ -139,7 +139,8 @@ void PeerDoor::on_hello(std::uint32_t connection, const wire::Envelope& envelope
   wire::Hello hello;
   if (wire::decode(envelope, hello) != Errc::ok || hello.role != wire::Role::node) {
     context_.count(Count::malformed_frames);
-    return refuse(connection, Errc::malformed, "the peer port takes HELLO of role node only",
+    return refuse(connection, Errc::malformed,
+                  "this is the port for other nodes; clients and workers use the listen address",
                   kRetryMs);
   }
   if (hello.major != kProtocolMajor) {

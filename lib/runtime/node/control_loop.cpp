@@ -19,6 +19,7 @@ namespace shardbus::runtime {
 namespace {
 
 constexpr Duration kGossipPatience = std::chrono::seconds(2);
+constexpr Duration kSeedLook = std::chrono::seconds(1);
 constexpr Duration kSeedReport = std::chrono::seconds(5);
 constexpr Duration kNet = std::chrono::milliseconds(50);
 constexpr std::size_t kInputsMax = 65536;
@@ -295,11 +296,19 @@ void ControlLoop::read_probes() {
 // --- seeds ---
 
 void ControlLoop::ask_seeds() {
-  if (plane_ != nullptr && plane_->cluster_id() != 0) return;
+  if (plane_ != nullptr && plane_->cluster_id() != 0) return look_for_others();
   seeds_.ask(transport::now());
   if (seeds_.none() || transport::now() < next_seed_report_) return;
   next_seed_report_ = transport::now() + kSeedReport;
   report_waiting();
+}
+
+// Somebody else may have founded a cluster of the same name at the same time: that is told, but not
+// mended.
+void ControlLoop::look_for_others() {
+  if (!founder_ || transport::now() < next_seed_look_) return;
+  next_seed_look_ = transport::now() + kSeedLook;
+  seeds_.ask(transport::now());
 }
 
 void ControlLoop::report_waiting() {
@@ -369,6 +378,7 @@ void ControlLoop::decide_bootstrap() {
 void ControlLoop::begin_control(bool bootstrap) {
   control::ControlConfig config = options_.control;
   config.bootstrap = bootstrap;
+  founder_ = bootstrap;
   config.hosts = hosts_;
   plane_ = std::make_unique<control::ControlPlane>(transport::now(), std::move(config));
   table_ = std::make_shared<AllocationTable>();

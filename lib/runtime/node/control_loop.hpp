@@ -107,6 +107,7 @@ class ControlLoop final : public DataListener {
   void carry_out(const control::LeaveDone& output);
   void carry_out(const control::DownSelf& output);
   void ask_seeds();
+  void look_for_others();
   void report_waiting();
   [[nodiscard]] std::string waits_for() const;
   void down(const AdminCall& call);
@@ -137,6 +138,7 @@ class ControlLoop final : public DataListener {
       std::make_shared<AllocationTable>();  // its newest
   Seeds seeds_;
   Time next_seed_report_{};
+  Time next_seed_look_{};
   bool refused_ = false;  // since the last report on the seeds
   std::string refusal_;   // by the cluster that it last asked; empty: none
   Time founded_anew_ = kNever;
@@ -147,6 +149,7 @@ class ControlLoop final : public DataListener {
   std::uint64_t told_cluster_ = 0;
   Time told_right_{};  // see ControlPlane::strict_until
   std::string rejoin_reason_;
+  bool founder_ = false;  // of the cluster that it is in
   bool leaving_ = false;  // the process, through all its incarnations
   Refounding refounding_;
   Incarnations incarnations_;
