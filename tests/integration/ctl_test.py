@@ -368,6 +368,16 @@ def test_bench_throughput_checks_itself(layout, route):
     assert result["p50_us"] <= result["p99_us"] <= result["max_us"] * 1.04
 
 
+def test_bench_throughput_is_held_against_bare_zeromq():
+    result = ctl_json("bench", "throughput", "--asks", "5000", "--entities", "50", "--window", "32",
+                      "--layout", "processes", "--rounds", "3", "--floor")
+    assert result["asks"] == result["replies"] == 15000 and result["rounds"] == 3
+    for name in ("rate", "cpu", "p50", "p99"):
+        ratio = f"{name}_ratio_to_floor"
+        assert 0 < result[f"{ratio}_min"] <= result[ratio] <= result[f"{ratio}_max"]
+    assert result["floor_asks_per_s"] > 0 and result["floor_cpu_us"] > 0
+
+
 def test_a_client_that_stands_still_holds_up_no_move():
     result = ctl_json("bench", "handoff", "--messages", "5000", "--moves", "10", "--joins", "1",
                       "--entities", "20", "--shards", "16", "--frozen-clients", "2")

@@ -5,14 +5,19 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "ctl/bench/bench.hpp"
 #include "ctl/bench/clusters.hpp"
+#include "ctl/bench/floor.hpp"
 #include "ctl/bench/sender.hpp"
 #include "ctl/render.hpp"
 
 namespace shardbusctl::bench {
 namespace {
+
+constexpr std::uint32_t kFloorRounds = 5;
 
 struct Arguments {
   std::uint32_t nodes = 3;
@@ -23,6 +28,8 @@ struct Arguments {
   std::string route = "smart";
   std::size_t payload = 40;
   std::uint32_t workers = 0;
+  std::uint32_t rounds = 1;
+  bool floor = false;
 };
 
 struct Measured {
@@ -73,17 +80,19 @@ void send_all(const Senders& senders, std::uint64_t asks, bool progress) {
   }
 }
 
-Measured measure(const Cluster& cluster, const Arguments& arguments) {
-  Senders senders = make_senders(cluster, arguments);
-  // Starts every entity, and teaches a smart client where they are.
-  send_all(senders, std::uint64_t{10} * arguments.entities * senders.size(), false);
+// Starts every entity, and teaches a smart client where they are.
+void warm_up(const Senders& senders, std::uint32_t entities) {
+  send_all(senders, std::uint64_t{10} * entities * senders.size(), false);
+  Tally tally;
+  for (const auto& sender : senders) tally.add(sender->tally());
+  if (!tally.clean()) fail(Exit::not_met, "the warm-up failed: " + tally.first_error);
+}
+
+Measured measure(const Cluster& cluster, const Senders& senders, std::uint64_t asks) {
   Measured measured;
-  Tally warm_up;
-  for (const auto& sender : senders) warm_up.add(sender->tally());
-  if (!warm_up.clean()) fail(Exit::not_met, "the warm-up failed: " + warm_up.first_error);
   const auto cpu = cluster.cpu_time();
   const auto begin = steady_clock::now();
-  send_all(senders, arguments.asks, ::isatty(STDERR_FILENO) == 1);
+  send_all(senders, asks, ::isatty(STDERR_FILENO) == 1);
   measured.wall = steady_clock::now() - begin;
   measured.cpu = cluster.cpu_time() - cpu;
   measured.resident = cluster.resident_bytes();
@@ -91,38 +100,97 @@ Measured measure(const Cluster& cluster, const Arguments& arguments) {
   return measured;
 }
 
+struct Round {
+  Measured ours;
+  std::optional<Figures> floor;
+};
+
 double rounded(double value, double steps_per_unit) {
   return std::round(value * steps_per_unit) / steps_per_unit;
 }
 
-Json to_json(const Measured& measured, const Arguments& arguments, std::size_t senders) {
-  const Tally& tally = measured.tally;
-  const auto asks = static_cast<double>(tally.asks);
-  const double wall_ns = static_cast<double>(measured.wall.count());
+Figures figures_of(const Measured& measured) {
+  const auto asks = static_cast<double>(measured.tally.asks);
   const auto us = [&](double share) {
-    return rounded(static_cast<double>(tally.latency_ns.quantile(share)) / 1e3, 10);
+    return static_cast<double>(measured.tally.latency_ns.quantile(share)) / 1e3;
   };
-  return {{"bench", "throughput"},
-          {"layout", arguments.layout},
-          {"route", arguments.layout == "processes" ? arguments.route : "node"},
-          {"nodes", arguments.nodes},
-          {"senders", senders},
-          {"entities", arguments.entities},
-          {"window", arguments.window},
-          {"payload", std::max(arguments.payload, sizeof(Stamp))},
-          {"workers", arguments.workers},
-          {"asks", tally.asks},
-          {"replies", tally.replies},
-          {"errors", tally.errors},
-          {"duplicates", tally.duplicates},
-          {"out_of_order", tally.out_of_order},
-          {"wall_ms", rounded(wall_ns / 1e6, 10)},
-          {"asks_per_s", std::round(asks / (wall_ns / 1e9))},
-          {"cpu_us_per_ask", rounded(static_cast<double>(measured.cpu.count()) / 1e3 / asks, 1000)},
-          {"p50_us", us(0.5)},
-          {"p99_us", us(0.99)},
-          {"max_us", rounded(static_cast<double>(tally.latency_ns.max()) / 1e3, 10)},
-          {"rss_mb", rounded(static_cast<double>(measured.resident) / 1048576.0, 10)}};
+  return {asks / (static_cast<double>(measured.wall.count()) / 1e9),
+          static_cast<double>(measured.cpu.count()) / 1e3 / asks, us(0.5), us(0.99)};
+}
+
+// Of one figure over all rounds.
+template <class Figure>
+std::vector<double> sorted(const std::vector<Round>& rounds, Figure figure) {
+  std::vector<double> values;
+  for (const Round& round : rounds) values.push_back(figure(round));
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+template <class Figure>
+double median(const std::vector<Round>& rounds, Figure figure) {
+  return sorted(rounds, figure)[rounds.size() / 2];
+}
+
+// Ratios within one round: the machine does not stay the same between two of them.
+void add_floor(const std::vector<Round>& rounds, Json& json) {
+  const auto floor = [&](double Figures::*figure) {
+    return median(rounds, [figure](const Round& round) { return (*round.floor).*figure; });
+  };
+  json["floor_asks_per_s"] = std::round(floor(&Figures::asks_per_s));
+  json["floor_cpu_us"] = rounded(floor(&Figures::cpu_us_per_ask), 1000);
+  json["floor_p50_us"] = rounded(floor(&Figures::p50_us), 10);
+  json["floor_p99_us"] = rounded(floor(&Figures::p99_us), 10);
+  const auto ratio = [&](const std::string& name, double Figures::*figure) {
+    const std::vector<double> all = sorted(rounds, [figure](const Round& round) {
+      return figures_of(round.ours).*figure / (*round.floor).*figure;
+    });
+    json[name] = rounded(all[all.size() / 2], 1000);
+    json[name + "_min"] = rounded(all.front(), 1000);
+    json[name + "_max"] = rounded(all.back(), 1000);
+  };
+  ratio("cpu_ratio_to_floor", &Figures::cpu_us_per_ask);
+  ratio("rate_ratio_to_floor", &Figures::asks_per_s);
+  ratio("p50_ratio_to_floor", &Figures::p50_us);
+  ratio("p99_ratio_to_floor", &Figures::p99_us);
+}
+
+Json to_json(const std::vector<Round>& rounds, const Tally& tally, const Arguments& arguments,
+             std::size_t senders) {
+  const auto ours = [&](double Figures::*figure) {
+    return median(rounds, [figure](const Round& round) { return figures_of(round.ours).*figure; });
+  };
+  const double wall_ns = median(
+      rounds, [](const Round& round) { return static_cast<double>(round.ours.wall.count()); });
+  Json json = {
+      {"bench", "throughput"},
+      {"layout", arguments.layout},
+      {"route", arguments.layout == "processes" ? arguments.route : "node"},
+      {"nodes", arguments.nodes},
+      {"senders", senders},
+      {"entities", arguments.entities},
+      {"window", arguments.window},
+      {"payload", std::max(arguments.payload, sizeof(Stamp))},
+      {"workers", arguments.workers},
+      {"rounds", rounds.size()},
+      {"asks", tally.asks},
+      {"replies", tally.replies},
+      {"errors", tally.errors},
+      {"duplicates", tally.duplicates},
+      {"out_of_order", tally.out_of_order},
+      {"wall_ms", rounded(wall_ns / 1e6, 10)},
+      {"asks_per_s", std::round(ours(&Figures::asks_per_s))},
+      {"cpu_us_per_ask", rounded(ours(&Figures::cpu_us_per_ask), 1000)},
+      {"p50_us", rounded(ours(&Figures::p50_us), 10)},
+      {"p99_us", rounded(ours(&Figures::p99_us), 10)},
+      {"max_us", rounded(static_cast<double>(tally.latency_ns.max()) / 1e3, 10)},
+      {"rss_mb",
+       rounded(median(rounds,
+                      [](const Round& round) { return static_cast<double>(round.ours.resident); }) /
+                   1048576.0,
+               10)}};
+  if (rounds.front().floor) add_floor(rounds, json);
+  return json;
 }
 
 void run(const Globals& globals, const Arguments& arguments) {
@@ -130,13 +198,28 @@ void run(const Globals& globals, const Arguments& arguments) {
   ClusterOptions options{arguments.nodes, arguments.workers, in_process ? arguments.nodes : 1,
                          arguments.window, arguments.route == "smart"};
   const auto cluster = in_process ? start_in_process(options) : start_processes(options);
-  const Measured measured = measure(*cluster, arguments);
+  Tally tally;
+  std::vector<Round> rounds;
+  {
+    const Senders senders = make_senders(*cluster, arguments);
+    warm_up(senders, arguments.entities);
+    while (rounds.size() < arguments.rounds) {
+      Round round;
+      if (arguments.floor) {
+        round.floor = measure_floor(arguments.nodes, arguments.asks,
+                                    std::uint64_t{arguments.window} * senders.size(),
+                                    std::max(arguments.payload, sizeof(Stamp)));
+      }
+      round.ours = measure(*cluster, senders, arguments.asks);
+      tally.add(round.ours.tally);
+      rounds.push_back(std::move(round));
+    }
+  }
   cluster->stop();
-  print(globals, to_json(measured, arguments, options.senders), &render_figures);
-  if (!measured.tally.clean())
+  print(globals, to_json(rounds, tally, arguments, options.senders), &render_figures);
+  if (!tally.clean())
     fail(Exit::not_met, "the run failed its own checks; first error: " +
-                            (measured.tally.first_error.empty() ? std::string("none")
-                                                                : measured.tally.first_error));
+                            (tally.first_error.empty() ? std::string("none") : tally.first_error));
 }
 
 }  // namespace
@@ -177,7 +260,16 @@ void add_throughput(CLI::App& bench, const Globals& globals) {
   command->add_option("--workers", arguments->workers, "Handler threads per node.")
       ->check(CLI::Range(0U, 256U))
       ->capture_default_str();
-  command->callback([&globals, arguments] { run(globals, *arguments); });
+  CLI::Option* rounds =
+      command->add_option("--rounds", arguments->rounds, "Runs of --asks; figures are medians.")
+          ->check(CLI::Range(1U, 1000U))
+          ->default_str("1, or 5 with --floor");
+  command->add_flag("--floor", arguments->floor,
+                    "Before each round bare ZeroMQ does the same: figures also as ratios to it.");
+  command->callback([&globals, arguments, rounds] {
+    if (arguments->floor && rounds->count() == 0) arguments->rounds = kFloorRounds;
+    run(globals, *arguments);
+  });
 }
 
 }  // namespace shardbusctl::bench
