@@ -72,11 +72,13 @@ def test_counters_keep_their_count_through_rolling_restarts():
             for index, name in enumerate(NAMES):
                 other = addresses[NAMES[(index + 1) % len(NAMES)]]
                 adding = Adding(other)
-                nodes[name].send(signal.SIGTERM)
-                assert nodes[name].wait(30) == 0, nodes[name].log()
+                gone = nodes[name]
+                gone.send(signal.SIGTERM)
+                assert gone.wait(30) == 0, gone.log()
                 nodes[name] = stack.enter_context(start(name)).ready()
                 rounds += 1
-                assert adding.result() == [rounds] * COUNTERS
+                logs = "\n".join(node.log() for node in [gone, *nodes.values()])
+                assert adding.result() == [rounds] * COUNTERS, logs
                 done = ctl("--timeout", "20s", "wait", "--members", "3", node=other)
                 assert done.returncode == 0, done.stderr
         assert add_to_all(addresses["b"]) == [rounds + 1] * COUNTERS
