@@ -77,8 +77,8 @@ def test_counters_keep_their_count_through_rolling_restarts():
                 assert gone.wait(30) == 0, gone.log()
                 nodes[name] = stack.enter_context(start(name)).ready()
                 rounds += 1
-                logs = "\n".join(node.log() for node in [gone, *nodes.values()])
-                assert adding.result() == [rounds] * COUNTERS, logs
+                assert adding.result() == [rounds] * COUNTERS, "\n".join(
+                    line for node in [gone, *nodes.values()] for line in node.lines())
                 done = ctl("--timeout", "20s", "wait", "--members", "3", node=other)
                 assert done.returncode == 0, done.stderr
         assert add_to_all(addresses["b"]) == [rounds + 1] * COUNTERS
