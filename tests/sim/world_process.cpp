@@ -265,7 +265,7 @@ bool World::hand_over(Node& node) {
 // then it has the last word on its links, and stops when that was heard.
 void World::step_exit(Node& node) {
   const bool late = now() >= node.exit_until;
-  if (node.exit == Exit::others_part && (late || node.data().peers().parted())) {
+  if (node.exit == Exit::others_part && (late || node.data().parted())) {
     node.exit = Exit::parting;
     node.process->pass(here(node), [&] { node.data().links().say_goodbye(); });
   }

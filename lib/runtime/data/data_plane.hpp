@@ -69,6 +69,11 @@ class DataPlane {
   void retire(std::string_view why);
   // This plane counts on from a former one of the same process, after that one's retirement.
   void count_on(const DataPlane& former);
+  // Whether nobody relies on this node as a way any more, and what was sent from here is on its
+  // own.
+  [[nodiscard]] bool parted() const {
+    return peers_.parted() && front_.parted() && dispatch_.held() == 0;
+  }
   // Destroys the entities; the last thing before the plane itself goes.
   void end_entities() { hosts_.end_entities(); }
   // Not const: it asks entities for their state.

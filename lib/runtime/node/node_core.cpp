@@ -311,12 +311,11 @@ Status NodeCore::leave(milliseconds deadline) {
 }
 
 // Clients are told to go elsewhere, and get the answers to what they have asked. The others say
-// goodbye once nothing of theirs is under way through this node any more; then it has the last word
-// on its links, and stops when that has been heard.
+// goodbye once nothing of theirs is under way through this node any more; what waits here for its
+// turn goes out; then the node has the last word on its links, and stops when that has been heard.
 void NodeCore::part(Time until) {
   link_->run_and_wait([](DataPlane& plane) { plane.front().say_goodbye(); });
-  const bool heard = wait_until(
-      until, [](DataPlane& plane) { return plane.peers().parted() && plane.front().parted(); });
+  const bool heard = wait_until(until, [](DataPlane& plane) { return plane.parted(); });
   link_->run_and_wait([](DataPlane& plane) { plane.links().say_goodbye(); });
   const bool answered = wait_until(until, [](DataPlane& plane) { return plane.links().parted(); });
   if (heard && answered) return;

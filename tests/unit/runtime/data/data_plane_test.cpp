@@ -62,6 +62,13 @@ TEST_F(DataPlaneTest, WhatWaitsForTheJudgementEndsWithTheOldIncarnation) {
   EXPECT_EQ(outcome.error, Errc::stale_owner) << "it has not begun";
 }
 
+TEST_F(DataPlaneTest, WhoLeavesWaitsForWhatHasNotGoneOut) {
+  EXPECT_TRUE(a_.plane->parted());
+  Outcome outcome;
+  ask_a(outcome);
+  EXPECT_FALSE(a_.plane->parted());
+}
+
 TEST_F(DataPlaneTest, WhatWaitsForAnOwnerMayBeAskedAgainOfTheNextIncarnation) {
   Outcome outcome;
   ask_a(outcome);
