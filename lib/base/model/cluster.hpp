@@ -80,6 +80,7 @@ struct HostedType {
   std::string name;
   std::uint32_t shard_count = 0;
   PlacementSettings placement = {};
+  bool attached = false;  // by workers only, which come and go; known to their own node alone
   friend bool operator==(const HostedType&, const HostedType&) = default;
 };
 

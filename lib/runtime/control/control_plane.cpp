@@ -93,7 +93,7 @@ Time ControlPlane::next_deadline() const {
   if (takes_part(membership_.set(), self_)) next = std::min(next, downing_.next_deadline());
   const Duration wait = publish_pending_ ? config_.digest_gap : config_.digest_interval;
   next = std::min(next, published_at_ + wait);
-  const bool asks = cluster_id_ == 0 && !join_refused_ && !contacts_.empty();
+  const bool asks = cluster_id_ == 0 && !contacts_.empty();
   if (asks) next = std::min(next, join_at_);
   return std::max(next, now_);
 }

@@ -281,7 +281,6 @@ class ControlPlane {
   std::vector<NodeInfo> contacts_;
   NodeKey join_coordinator_;
   Time join_heard_{};
-  bool join_refused_ = false;
   Time join_at_{};
   std::map<NodeKey, Joiner> joiners_;
   std::vector<NodeKey> joiner_order_;

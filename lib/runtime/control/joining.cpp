@@ -12,6 +12,7 @@ namespace {
 
 // A joiner that stopped asking is forgotten.
 constexpr Duration kJoinerForgotten = std::chrono::seconds(2);
+constexpr Duration kRefusedAgain = std::chrono::seconds(5);
 
 JoinRefused duplicate(const NodeInfo& known, const NodeInfo& asks) {
   return {static_cast<std::uint16_t>(Errc::duplicate_node),
@@ -74,9 +75,11 @@ void ControlPlane::learn_contact(const Digest& digest) {
 }
 
 void ControlPlane::ask_to_join() {
-  if (cluster_id_ != 0 || join_refused_ || contacts_.empty() || now_ < join_at_) return;
+  if (cluster_id_ != 0 || contacts_.empty() || now_ < join_at_) return;
   join_at_ = now_ + config_.join_interval;
-  const JoinRequest request{config_.cluster, config_.self, hosts_, settings()};
+  JoinRequest request{config_.cluster, config_.self, hosts_, settings()};
+  // Workers keep no node out: those that differ are sent away once the cluster is known here.
+  std::erase_if(request.hosts, [](const HostedType& type) { return type.attached; });
   if (join_coordinator_ != kNoNode) send(join_coordinator_, request);
   // The coordinator may have changed without this node hearing of it: contacts pass it on.
   for (const NodeInfo& contact : contacts_) {
@@ -241,7 +244,9 @@ void ControlPlane::handle(NodeKey /*from*/, const JoinRefused& refusal) {
   const Errc code = static_cast<Errc>(refusal.code);
   const ErrorInfo& info = error_info(code);
   // The other node of this name may be an own former life that nobody missed yet.
-  join_refused_ = info.retry != Retry::same_call && code != Errc::duplicate_node;
+  // What it is refused for may change: a setting here is another after a restart, one there, too.
+  const bool stays = info.retry != Retry::same_call && code != Errc::duplicate_node;
+  if (stays) join_at_ = now_ + kRefusedAgain;
   event(Severity::error, "join.refused", std::string(info.name) + ": " + refusal.text);
   if (code != Errc::stale_incarnation) return;
   rare_.hit(Mark::join_stale);

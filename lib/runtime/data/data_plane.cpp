@@ -147,6 +147,8 @@ void DataPlane::retire(std::string_view why) {
   hosts_.retire();                     // first: what has not begun has not happened
   for (const NodeInfo& node : links_.nodes()) dispatch_.on_gone(node.key, why);
   abandon(Errc::not_ready, why);
+  // Their next frame would tell them, too; a worker that has work sends none for a while.
+  front_.end_sessions(why);
 }
 
 void DataPlane::count_on(const DataPlane& former) {

@@ -37,16 +37,10 @@ Type* Dispatch::find_type(std::string_view name) {
 Type* Dispatch::add_type(std::string_view name, std::uint32_t shard_count) {
   if (Type* known = find_type(name)) return known;
   if (!has_room(shard_count)) return nullptr;
-  shards_ += shard_count;
   Type& type = types_.emplace_back();
   type.name = name;
   type.index = static_cast<std::uint32_t>(types_.size() - 1);
-  type.shard_count = shard_count;
-  type.shards.reserve(shard_count);
-  for (std::uint32_t i = 0; i < shard_count; ++i) {
-    type.shards.emplace_back(context_.self(), context_.config.buffered_messages);
-    type.shards.back().region.on_term(highest_term_);
-  }
+  fill(type, shard_count);
   const auto waiting = unknown_.find(name);
   if (waiting != unknown_.end()) {
     std::deque<HeldMessage> queue = std::move(waiting->second);
@@ -54,6 +48,41 @@ Type* Dispatch::add_type(std::string_view name, std::uint32_t shard_count) {
     adopt(type, std::move(queue));
   }
   return &type;
+}
+
+void Dispatch::fill(Type& type, std::uint32_t shard_count) {
+  shards_ += shard_count;
+  type.shard_count = shard_count;
+  type.shards.reserve(shard_count);
+  for (std::uint32_t i = 0; i < shard_count; ++i) {
+    type.shards.emplace_back(context_.self(), context_.config.buffered_messages);
+    type.shards.back().region.on_term(highest_term_);
+  }
+}
+
+// The cluster's number stands: workers with another one came before it was known here. Of such a
+// type this node has owned nothing.
+void Dispatch::take_count(Type& type, std::uint32_t shard_count) {
+  context_.hosts->send_away(
+      type, "the cluster has " + std::to_string(shard_count) + " shards of '" + type.name + "'");
+  const bool decided = std::any_of(outbox_.begin(), outbox_.end(),
+                                   [&](const Decision& one) { return one.type == &type; });
+  const bool owned = std::any_of(type.shards.begin(), type.shards.end(), [](const Shard& shard) {
+    return shard.region.state() != RegionState::none || shard.region.parked() > 0;
+  });
+  const std::uint32_t before = type.shard_count;
+  const bool room = shard_count <= before || has_room(shard_count - before);
+  if (decided || owned || !room || context_.hosts->uses(type)) return;
+  std::deque<HeldMessage> waiting;
+  for (Shard& shard : type.shards) {
+    std::move(shard.held.begin(), shard.held.end(), std::back_inserter(waiting));
+    std::erase_if(in_our_name_, [&](const auto& one) { return one.first.first == &shard; });
+  }
+  type.shards.clear();
+  shards_ -= before;
+  fill(type, shard_count);
+  context_.hosts->count_anew(type);
+  adopt(type, std::move(waiting));
 }
 
 // What waited for its type waits for its owner from now on.

@@ -184,6 +184,8 @@ class Dispatch {
   }
   Errc pass_on(Type& type, Shard& shard, wire::Message& message, std::uint64_t slot, Time deadline);
   void adopt(Type& type, std::deque<HeldMessage> queue);
+  void fill(Type& type, std::uint32_t shard_count);
+  void take_count(Type& type, std::uint32_t shard_count);
   [[nodiscard]] bool open(const Shard& shard) const;
   Errc hold(std::deque<HeldMessage>& queue, const wire::Message& message, std::uint64_t slot,
             Time deadline, Errc ends_in);

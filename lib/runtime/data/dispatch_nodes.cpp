@@ -298,6 +298,9 @@ void Dispatch::on_table(const AllocationTable& table) {
   core::Region::Outputs outputs;
   for (const TypeTable& rows : table.types) {
     Type* known = add_type(rows.name, rows.shard_count);
+    if (known != nullptr && known->shard_count != rows.shard_count) {
+      take_count(*known, rows.shard_count);
+    }
     if (known == nullptr || known->shard_count != rows.shard_count) {
       context_.listener->log(LogLevel::error, "allocation.config_mismatch",
                              "type=" + rows.name + " shard_count_here=" +

@@ -68,6 +68,10 @@ class FrontDoor {
   void refuse_workers() { refuses_workers_ = true; }
   // The node is about to stop: clients go elsewhere, and what they have asked is still answered.
   void say_goodbye();
+  // Tells all who greeted that they have to again: workers begin nothing more.
+  void end_sessions(std::string_view why);
+  // Ends one session, of which its owner hears; nothing for a number that is none.
+  void dismiss(std::uint64_t number, std::string_view why);
   // Nothing is open for them any more, and for a moment nothing new has come.
   [[nodiscard]] bool parted() const;
 

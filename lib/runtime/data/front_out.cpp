@@ -116,6 +116,25 @@ void FrontDoor::say_goodbye() {
   }
 }
 
+void FrontDoor::end_sessions(std::string_view why) {
+  flush();
+  std::string frame;
+  wire::encode_no_session(frame, static_cast<std::uint16_t>(Errc::no_session), why);
+  for (const auto& [number, session] : by_number_) {
+    if (!session->implicit) send_now(session->connection, session->delimited, frame);
+  }
+}
+
+void FrontDoor::dismiss(std::uint64_t number, std::string_view why) {
+  const auto found = by_number_.find(number);
+  if (found == by_number_.end()) return;
+  FrontSession& session = *found->second;
+  std::string frame;
+  wire::encode_no_session(frame, static_cast<std::uint16_t>(Errc::no_session), why);
+  send_now(session.connection, session.delimited, frame);
+  close(session, false);
+}
+
 bool FrontDoor::parted() const {
   if (sessions_.empty()) return true;
   if (context_.now - last_message_ < kQuiet) return false;

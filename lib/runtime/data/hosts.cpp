@@ -64,6 +64,29 @@ std::string Hosts::differs(const HostedType& asked, const std::string& who) cons
   return differing_type(who, placed, asked);
 }
 
+// What its workers have got is over, as if they had gone; they may greet again and hear why not.
+void Hosts::send_away(const Type& type, std::string_view why) {
+  if (hostings_.size() <= type.index) return;
+  const std::vector<std::uint64_t> workers = hostings_[type.index].workers;
+  for (const std::uint64_t session : workers) context_.front->dismiss(session, why);
+}
+
+bool Hosts::uses(const Type& type) const {
+  if (hostings_.size() <= type.index) return false;
+  const Hosting& hosting = hostings_[type.index];
+  return has(type) || !hosting.orphans.empty() || !hosting.orphan_states.empty() ||
+         std::any_of(hosting.cells.begin(), hosting.cells.end(),
+                     [](const Cells& cells) { return !cells.map.empty(); });
+}
+
+void Hosts::count_anew(const Type& type) {
+  if (hostings_.size() <= type.index) return;
+  Hosting& hosting = hostings_[type.index];
+  hosting.cells.clear();
+  hosting.cells.resize(type.shard_count);
+  hosting.worker_of.assign(type.shard_count, 0);
+}
+
 Errc Hosts::host(EntityType definition) {
   Type* type = context_.dispatch->add_type(definition.name, definition.options.shard_count);
   if (type == nullptr) return Errc::exhausted;
@@ -93,7 +116,8 @@ void Hosts::announce() {
   std::vector<HostedType> types;
   for (const Hosting& hosting : hostings_) {
     if (hosting.type == nullptr || !has(*hosting.type)) continue;
-    types.push_back({hosting.type->name, hosting.type->shard_count, hosting.placement});
+    types.push_back(
+        {hosting.type->name, hosting.type->shard_count, hosting.placement, !hosting.local});
   }
   std::sort(types.begin(), types.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });

@@ -61,6 +61,13 @@ class Hosts {
   // Whether this process or a worker here hosts it.
   [[nodiscard]] bool has(const Type& type) const;
 
+  // Ends the sessions of all workers that host it.
+  void send_away(const Type& type, std::string_view why);
+  // Whether anybody hosts it here, or anything of it is left.
+  [[nodiscard]] bool uses(const Type& type) const;
+  // Its number of shards has changed, while nothing uses it.
+  void count_anew(const Type& type);
+
   // `fresh`: it comes behind what waits here. What a region had parked comes ahead of that.
   void deliver(Type& type, ShardId shard, std::uint64_t sender, const wire::Message& message,
                Time deadline, bool fresh);

@@ -124,7 +124,7 @@ TEST_F(PlacementTest, SettingsThatDifferFromTheClustersAreRefusedWithBoth) {
 TEST_F(PlacementTest, WorkersOfOneNodeAgree) {
   TestNode node(1);
   EXPECT_EQ(offer(node, {"cart", kShards, {"weighted"}}), "");
-  EXPECT_EQ(node.listener.hosted, (std::vector<HostedType>{{"cart", kShards, {"weighted"}}}));
+  EXPECT_EQ(node.listener.hosted, (std::vector<HostedType>{{"cart", kShards, {"weighted"}, true}}));
   EXPECT_THAT(offer(node, {"cart", kShards}), HasSubstr("the cluster has weighted"));
 }
 

@@ -241,6 +241,58 @@ TEST_F(WorkerTest, TimeoutOfARelayedAskEndsBothOnce) {
   }
 }
 
+// It came before this node knew the cluster. The type is as good as new then.
+TEST_F(WorkerTest, WhoHasAnotherNumberOfShardsThanTheClusterIsSentAway) {
+  wire::Hello hello;
+  hello.role = wire::Role::worker;
+  hello.node.name = "w";
+  hello.sender = 77;
+  hello.types = {{"other", kShards}};
+  hello.credit = {100, 1U << 20};
+  std::string bytes;
+  wire::encode(bytes, hello);
+  frame(bytes);
+  EXPECT_EQ(received().of(wire::Kind::welcome).size(), 1U);
+  Outcome outcome;
+  pass(node_, [&] { node_.ask({"other", "id", "do", "it"}, 1000ms, outcome); });
+
+  const NodeKey self = node_.plane->config().self.key;
+  TypeTable rows{"other", 2 * kShards, {}};
+  rows.entries.assign(rows.shard_count, TableEntry{self, TestNode::generation()});
+  pass(node_, [&] {
+    node_.plane->dispatch().on_table({TableVersion{Term{1}, NodeKey{9}, 1}, {rows}});
+  });
+  EXPECT_EQ(received().of(wire::Kind::no_session).size(), 1U);
+  EXPECT_TRUE(node_.listener.hosted.empty());
+  frame(bytes);  // it greets again, and hears why not
+  const Envelopes refused = received();
+  ASSERT_EQ(refused.of(wire::Kind::reject).size(), 1U);
+
+  EntityType type;
+  type.name = "other";
+  type.options.shard_count = 2 * kShards;
+  type.create = [](const Context&) { return std::make_unique<Echo>(); };
+  pass(node_, [&] {
+    EXPECT_EQ(node_.plane->host(std::move(type)), Errc::ok);
+    for (std::uint32_t i = 0; i < 2 * kShards; ++i) {
+      node_.plane->dispatch().on_region_command(
+          self, RehomeShard{{"other", ShardId{i}}, 2 * kShards, TestNode::generation(), {}});
+    }
+  });
+  EXPECT_EQ(outcome.times, 1) << "what waited goes to the shard that its id is in now";
+}
+
+// Found with real workers: they began what they had got until their next PING.
+TEST_F(WorkerTest, ANodeThatLosesItsPlaceTellsItsWorkersAtOnce) {
+  attach();
+  Outcome outcome;
+  ask(outcome);
+  (void)received();
+  pass(node_, [&] { node_.plane->retire("a link to another member is bad"); });
+  EXPECT_EQ(outcome.error, Errc::unknown_outcome);
+  EXPECT_EQ(received().of(wire::Kind::no_session).size(), 1U);
+}
+
 TEST_F(WorkerTest, NoWorkerLeftIsNoSuchTypeAfterTheWait) {
   attach();
   std::string bytes;
