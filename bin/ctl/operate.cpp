@@ -152,6 +152,44 @@ std::string why_left(Session& session, const std::map<std::string, std::size_t>&
   return text + std::to_string(longest) + " ms";
 }
 
+// As `members` tells it; null: it is none.
+Json member(Session& session, const std::string& node) {
+  for (const Json& one : session.ask_node("", "members", nullptr)) {
+    if (one.value("name", "") == node) return one;
+  }
+  return {};
+}
+
+// Looks whether somebody still moves shards off a node.
+class DrainWatch {
+ public:
+  DrainWatch(Session& session, std::string node)
+      : session_(session), node_(std::move(node)), before_(incarnation(member(session_, node_))) {}
+
+  // Why nobody does any more; empty: somebody does, or the node is empty.
+  std::string why_over(bool empty) {
+    const Json now = member(session_, node_);
+    if (incarnation(now) != before_) {
+      return node_ + " ended while it was drained: `shardbusctl history` names the shards that " +
+             "were `lost` with it";
+    }
+    const bool draining = !now.is_null() && now.value("draining", false);
+    const bool taken_back = seen_ && !draining && !empty;
+    seen_ = seen_ || draining;
+    return taken_back ? "somebody took the drain of " + node_ + " back" : "";
+  }
+
+ private:
+  static std::string incarnation(const Json& member) {
+    return member.is_null() ? "" : cell(member.at("incarnation"));
+  }
+
+  Session& session_;
+  std::string node_;
+  std::string before_;
+  bool seen_ = false;  // the node that is asked may hear of the order later than the coordinator
+};
+
 void drain(const Globals& globals, const OperateArguments& given) {
   if (given.undo && given.deadline_given->count() == 0)
     fail(Exit::usage,
@@ -161,11 +199,14 @@ void drain(const Globals& globals, const OperateArguments& given) {
   Session session(globals);
   const auto begin = Clock::now();
   const std::size_t before = sum(owned_by(session, given.node));
+  DrainWatch watch(session, given.node);
   (void)ask_coordinator(session, "order", order("drain", given));
   std::map<std::string, std::size_t> left;
+  std::string over;
   const auto done = [&] {
     left = owned_by(session, given.node);
-    return left.empty();
+    over = watch.why_over(left.empty());
+    return left.empty() || !over.empty();
   };
   const auto progress = [&] {
     return "drain " + given.node + ": " + std::to_string(before - std::min(before, sum(left))) +
@@ -179,6 +220,7 @@ void drain(const Globals& globals, const OperateArguments& given) {
     fail(Exit::not_met, given.node + " is not drained in time: " + why +
                             (given.undo ? "; undone" : "; it goes on, `uncordon` undoes it"));
   }
+  if (!over.empty()) fail(Exit::not_met, over);
   const auto ms = std::chrono::duration_cast<milliseconds>(Clock::now() - begin).count();
   print(globals, {{"drained", given.node}, {"shards", before}, {"ms", ms}}, [&](const Json&) {
     return given.node + " is drained: " + std::to_string(before) + " shards moved in " +

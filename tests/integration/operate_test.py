@@ -1,5 +1,6 @@
 """Operators' moves: plan, apply, move, cordon, drain, rebalance, history on three real nodes."""
 
+import concurrent.futures
 import json
 import signal
 
@@ -221,3 +222,30 @@ def test_orders_outlive_the_coordinator(cluster):
     again = ctl("wait", "--members", "3", "--timeout", "20s", node=other.address)
     assert again.returncode == 0, again.stderr
     assert ctl_json("moves", node=stopped.address)["cordoned"] == ["c"]
+
+
+def test_a_drain_whose_node_dies_or_that_is_taken_back_is_not_done():
+    with Daemon("--name", "a") as first:
+        first.ready()
+        for how in ("kill", "uncordon"):
+            with Daemon("--name", "b", "--seeds", first.address) as other:
+                other.ready()
+                wait_until(lambda: any(row[1] == "b" for row in
+                                       ctl_json("shards", node=first.address)[0]["shards"]),
+                           "b owns something", 30)
+                other.send(signal.SIGSTOP)  # it hands nothing over
+                with concurrent.futures.ThreadPoolExecutor() as pool:
+                    drain = pool.submit(ctl, "drain", "b", "--deadline", "20s",
+                                        node=first.address)
+                    wait_until(lambda: ctl_json("moves", node=first.address)["draining"] == ["b"],
+                               "the order is taken")
+                    if how == "kill":
+                        other.send(signal.SIGKILL)
+                    else:
+                        assert ctl("uncordon", "b", node=first.address).returncode == 0
+                    done = drain.result()
+                    other.send(signal.SIGKILL)
+                assert done.returncode == 5, done.stdout
+                why = "b ended while it was drained" if how == "kill" else "took the drain of b back"
+                assert why in done.stderr
+                ctl("uncordon", "b", node=first.address)  # names outlive processes
