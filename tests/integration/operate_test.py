@@ -246,6 +246,7 @@ def test_a_drain_whose_node_dies_or_that_is_taken_back_is_not_done():
                     done = drain.result()
                     other.send(signal.SIGKILL)
                 assert done.returncode == 5, done.stdout
-                why = "b ended while it was drained" if how == "kill" else "took the drain of b back"
+                why = {"kill": "b ended while it was drained",
+                       "uncordon": "took the drain of b back"}[how]
                 assert why in done.stderr
                 ctl("uncordon", "b", node=first.address)  # names outlive processes
