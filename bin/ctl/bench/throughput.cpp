@@ -122,6 +122,7 @@ Figures figures_of(const Measured& measured) {
 template <class Figure>
 std::vector<double> sorted(const std::vector<Round>& rounds, Figure figure) {
   std::vector<double> values;
+  values.reserve(rounds.size());
   for (const Round& round : rounds) values.push_back(figure(round));
   std::sort(values.begin(), values.end());
   return values;
