@@ -158,17 +158,23 @@ class Sender(threading.Thread):
             self._changed.notify_all()
 
 
+def say(line):
+    """In one piece: `print` writes the end of the line by itself, and two threads speak here."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 def report(log):
     while True:
         time.sleep(1)  # the pace of progress lines
-        print(f"stat {log.sent} {log.ended} {log.errors}", flush=True)
+        say(f"stat {log.sent} {log.ended} {log.errors}")
 
 
 def serve(senders, log, addresses):
     for sender in senders:
         sender.connect(addresses)
         sender.start()
-    print("ready", flush=True)
+    say("ready")
     for line in sys.stdin:
         word, *rest = line.split()
         if word != "go":
@@ -182,7 +188,7 @@ def serve(senders, log, addresses):
             if word in ("go", "via"):
                 sender.go(rest[0] if word == "go" else None)
         log.flush()
-        print(word, flush=True)
+        say(word)
 
 
 def main():

@@ -40,6 +40,14 @@ Parting ControlPlane::parting(NodeKey key, const Connection& connection) const {
   return connection.leaves ? Parting::left : Parting::dead;
 }
 
+// Whose death was heard of together with its name was never connected. A table or an answer may
+// still name it, so the data plane has to know as well.
+void ControlPlane::note_gone(NodeKey key) {
+  if (gone_.contains(key)) return;
+  gone_.add(key);
+  outputs_.emplace_back(DisconnectNode{key, Parting::dead});
+}
+
 void ControlPlane::sync_connections() {
   KeySet wanted;
   const MemberSet& set = membership_.set();
@@ -63,13 +71,7 @@ void ControlPlane::sync_connections() {
     outputs_.emplace_back(DisconnectNode{it->first, how});
     it = connected_.erase(it);
   }
-  // Whose death was heard of together with its name was never connected. A table or an answer may
-  // still name it, so the data plane has to know as well.
-  for (const NodeKey key : dead_) {
-    if (gone_.contains(key)) continue;
-    gone_.add(key);
-    outputs_.emplace_back(DisconnectNode{key, Parting::dead});
-  }
+  for (const NodeKey key : dead_) note_gone(key);
   for (const NodeKey key : wanted) {
     const auto info = infos_.find(key);
     if (info == infos_.end()) continue;

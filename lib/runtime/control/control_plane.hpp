@@ -210,6 +210,7 @@ class ControlPlane {
 
   // connections.cpp
   void sync_connections();
+  void note_gone(NodeKey key);
   void note_standing(NodeKey key, Connection& connection);
   [[nodiscard]] Parting parting(NodeKey key, const Connection& connection) const;
   void flush();

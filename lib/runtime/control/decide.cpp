@@ -36,9 +36,12 @@ void ControlPlane::settle() {
 
 void ControlPlane::sync_members() {
   const MemberSet& set = membership_.set();
-  if (std::erase_if(dead_, [&](NodeKey key) { return !takes_part(set, key); }) > 0) {
-    unheard_stale_ = true;
-  }
+  const auto buried = [&](NodeKey key) {
+    if (takes_part(set, key)) return false;
+    if (!connected_.contains(key)) note_gone(key);
+    return true;
+  };
+  if (std::erase_if(dead_, buried) > 0) unheard_stale_ = true;
   std::erase_if(heard_at_, [&](const auto& heard) { return !takes_part(set, heard.first); });
   for (const Member& member : set.members) {
     const NodeKey key = member.node.key;
