@@ -13,11 +13,11 @@ from answers import Asker, begin_counters, reported_overlaps
 from cluster import pause, stepped_down
 from counters import (COUNTERS, REHOMED, all_taken_over, check_owners, every_counter_answers, gaps,
                       owned_by, strict_cluster)
-from daemons import ctl
+from daemons import SLOWER, ctl
 from network import both_ways, one_way
 from raw_peer import wait_until
 
-HEALED = 20  # seconds from healing until all views are equal: a limit, no claim
+HEALED = 5 * SLOWER  # seconds from healing until all views are equal
 
 
 class Scene(NamedTuple):

@@ -10,7 +10,7 @@ import pytest
 import history
 import witness
 from cluster import Cluster, downing_flags, pause, stepped_down
-from daemons import read_line
+from daemons import SLOWER, read_line
 from driver import Client
 from history import Fault, Round
 from network import both_ways
@@ -19,7 +19,7 @@ from raw_peer import wait_until
 # Policy -> which of the two sides survives: "majority", "oldest", or none.
 POLICIES = {"keep-majority": "majority", "static-quorum": "majority", "keep-oldest": "oldest",
             "down-all": None}
-HEALED = 20  # seconds from healing until all views are equal: a limit, no claim
+HEALED = 5 * SLOWER  # seconds from healing until all views are equal
 
 
 HEARER = """

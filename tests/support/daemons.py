@@ -17,6 +17,8 @@ import time
 
 SOURCE = pathlib.Path(os.environ.get("SHARDBUS_SOURCE_DIR", pathlib.Path(__file__).parents[2]))
 BIN = pathlib.Path(os.environ.get("SHARDBUS_BIN_DIR", SOURCE / "build/release/bin"))
+# Programs of a sanitizer's build take several times as long for all they do.
+SLOWER = 5 if BIN.parent.name in ("asan", "tsan") else 1
 PATIENCE = 30
 
 

@@ -48,7 +48,7 @@ Figures Client::run(std::uint64_t asks) {
     for (Server& server : servers_) any = drain(server) || any;
     flush();
     follower.pass();
-    if (!any) sleep();
+    if (!any) wait();
   }
   return {asks, Clock::now() - begin, shardbus_tools::cpu_time(0) - cpu, latency_ns_};
 }
@@ -108,7 +108,7 @@ void Client::take(std::string_view replies) {
 
 // The descriptors speak only on a change, and sending looks at the sockets too: so it is asked
 // once more, before and after it speaks.
-void Client::sleep() {
+void Client::wait() {
   std::vector<pollfd> items;
   for (const Server& server : servers_) {
     int events = 0;

@@ -41,7 +41,7 @@ class Client {
   void flush();
   bool drain(Server& server);
   void take(std::string_view replies);
-  void sleep();
+  void wait();
 
   Options options_;
   void* context_;

@@ -728,7 +728,22 @@ TEST(Joiner, WhoIsToldToLeaveEndsAtOnce) {
   EXPECT_TRUE(std::holds_alternative<LeaveDone>(outputs.back()));
 }
 
-TEST(Joiner, AFinalRefusalStopsIt) {
+// They come and go, and are judged where they are once the cluster is known there.
+TEST(Joiner, TypesOfWorkersAreNoReasonToRefuseIt) {
+  const Time now = Time{} + 1s;
+  ControlPlane plane(now, config(info("bb", 1, "b"), false));
+  plane.on_hosted_types(now, {HostedType{"own", 4}, HostedType{"job", 64, {}, true}});
+  plane.on_seed(now, info("a", 5, "a"), "orders", 7);
+  std::vector<HostedType> told;
+  for (const ControlOutput& output : plane.take_outputs()) {
+    const auto* sent = std::get_if<SendControl>(&output);
+    const auto* join = sent == nullptr ? nullptr : std::get_if<JoinRequest>(&sent->message);
+    if (join != nullptr) told = join->hosts;
+  }
+  EXPECT_EQ(told, (std::vector<HostedType>{{"own", 4}}));
+}
+
+TEST(Joiner, AfterARefusalThatStaysItAsksAgainMuchLater) {
   const Time now = Time{} + 1s;
   ControlPlane plane(now, config(info("bb", 1, "b"), false));
   plane.on_seed(now, info("a", 5, "a"), "orders", 7);
@@ -740,6 +755,11 @@ TEST(Joiner, AFinalRefusalStopsIt) {
   for (const ControlOutput& output : plane.take_outputs()) {
     EXPECT_FALSE(std::holds_alternative<SendControl>(output)) << to_text(output);
   }
+  plane.on_tick(now + 6s);
+  const auto later = plane.take_outputs();
+  EXPECT_TRUE(std::any_of(later.begin(), later.end(), [](const ControlOutput& output) {
+    return std::holds_alternative<SendControl>(output);
+  }));
 }
 
 }  // namespace
