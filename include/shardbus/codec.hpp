@@ -31,6 +31,9 @@ namespace shardbus {
 
 namespace detail {
 
+// What a small message needs; malloc merges all that is free for a block of 1 KiB or more.
+constexpr std::size_t kUnpackZone = 512;
+
 // A message that has a name and nothing else.
 template <class T>
 concept FieldlessMessage = std::is_empty_v<T> && std::is_aggregate_v<T> &&
@@ -64,12 +67,13 @@ Result<T> unpack(std::string_view payload) {
   if (payload.empty() || payload == pack_nothing()) return value;
   try {
     const msgpack::unpack_limit limit(65536, 65536, UINT32_MAX, UINT32_MAX, 1024, 32);
-    const msgpack::object_handle handle =
-        msgpack::unpack(payload.data(), payload.size(), nullptr, nullptr, limit);
+    msgpack::zone zone(detail::kUnpackZone);
+    const msgpack::object object =
+        msgpack::unpack(zone, payload.data(), payload.size(), nullptr, nullptr, limit);
     if constexpr (detail::FieldlessMessage<T>) {
-      if (handle.get().type != msgpack::type::MAP) throw msgpack::type_error();
+      if (object.type != msgpack::type::MAP) throw msgpack::type_error();
     } else {
-      handle.get().convert(value);
+      object.convert(value);
     }
     return value;
   } catch (const std::bad_cast&) {  // what msgpack says is only that

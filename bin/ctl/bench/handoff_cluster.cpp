@@ -45,11 +45,7 @@ class LedgerEntity final : public shardbus::Entity {
   }
 
   shardbus::Status load(std::string_view state) override {
-    try {
-      ledger_.load(std::string(state), now_ns());
-    } catch (const std::exception& error) {
-      return {shardbus::Errc::decode_failed, error.what()};
-    }
+    if (auto loaded = ledger_.load(state, now_ns()); !loaded) return loaded;
     const std::lock_guard lock(pauses_->mutex);
     ++pauses_->moved;
     return {};

@@ -1,13 +1,15 @@
 #include "ctl/bench/ledger.hpp"
 
 #include <algorithm>
+#include <shardbus/codec.hpp>
 #include <tuple>
 #include <utility>
 
 namespace shardbusctl::bench {
 namespace {
 
-using State = std::tuple<std::int64_t, std::vector<Account>>;
+using Accounts = std::vector<Account>;
+using State = std::tuple<std::int64_t, Accounts>;
 
 }  // namespace
 
@@ -42,16 +44,17 @@ void Ledger::note(std::uint32_t sender, std::uint64_t number) {
 }
 
 std::string Ledger::save(Nanoseconds now) const {
-  msgpack::sbuffer buffer;
-  msgpack::pack(buffer, State(now, accounts_));
-  return {buffer.data(), buffer.size()};
+  return std::string(shardbus::pack(std::tuple<std::int64_t, const Accounts&>(now, accounts_)));
 }
 
-void Ledger::load(const std::string& state, Nanoseconds now) {
-  auto [saved_at, accounts] = msgpack::unpack(state.data(), state.size()).get().as<State>();
+shardbus::Status Ledger::load(std::string_view state, Nanoseconds now) {
+  auto loaded = shardbus::unpack<State>(state);
+  if (!loaded) return loaded.error();
+  auto& [saved_at, accounts] = *loaded;
   accounts_ = std::move(accounts);
   saved_at_ = saved_at;
   travelled_ = now - saved_at;
+  return {};
 }
 
 Ledger::Nanoseconds Ledger::take_pause(Nanoseconds sent, Nanoseconds now) {

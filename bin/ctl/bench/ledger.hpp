@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <msgpack.hpp>
 #include <set>
+#include <shardbus/status.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/histogram.hpp"
@@ -40,8 +42,7 @@ class Ledger {
 
   void note(std::uint32_t sender, std::uint64_t number);
   [[nodiscard]] std::string save(Nanoseconds now) const;
-  // Throws msgpack::type_error and the like.
-  void load(const std::string& state, Nanoseconds now);
+  shardbus::Status load(std::string_view state, Nanoseconds now);
 
   // The pause of the last move, once: from the end of the old life to the first message that is
   // handled, as far as that message was there to be handled; at least until the state was here.

@@ -85,9 +85,11 @@ void Dispatch::pass_fence(Type& type, ShardId id, NodeKey to, const core::Passin
 }
 
 void Dispatch::send_item(Type& type, ShardId id, core::SendItem& send) {
-  std::string envelope;
-  write_stream_item(envelope, {type.name, id}, type.shard_count, send, context_);
-  context_.links->send_stream(send.next, envelope);
+  context_.links->send_stream(send.next, [&](std::string& envelope) {
+    write_stream_item(envelope, {type.name, id}, type.shard_count, send, context_);
+  });
+  // Other shards may stop in the same pass: the next owner must not wait for them as well.
+  if (std::holds_alternative<core::StreamTail>(send.item)) context_.links->flush();
   const auto* parked = std::get_if<core::Parked>(&send.item);
   if (parked == nullptr) return;
   // Whoever waits for the answer must hear of the next node's death, not of ours. The new owner

@@ -313,7 +313,7 @@ void Hosts::leave_behind(std::vector<std::unique_ptr<Cell>> cells) {
   for (std::unique_ptr<Cell>& cell : cells) {
     const NodeKey asker = cell->asker;
     const std::uint64_t slot = cell->slot;
-    const std::deque<core::Parked> mailbox = std::exchange(cell->mailbox, {});
+    const std::list<core::Parked> mailbox = std::exchange(cell->mailbox, {});
     cell->job->abandoned = true;
     abandoned_.push_back(std::move(cell));
     if (asker != kNoNode) {
@@ -361,6 +361,7 @@ void Hosts::abandon_overdue() {
 void Hosts::finish_stop(Hosting& hosting, ShardId shard) {
   Cells& cells = hosting.cells[shard.value];
   std::vector<core::SavedEntity> states;
+  states.reserve(cells.map.size());
   std::vector<core::Parked> unstarted;
   for (auto& entry : cells.map) {
     Cell& cell = *entry.second;

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <set>
@@ -146,8 +147,8 @@ class Hosts {
     std::string id;
     std::unique_ptr<Context> context;
     std::unique_ptr<Entity> entity;
-    std::deque<core::Parked> mailbox;
-    std::weak_ptr<Messenger> via;  // of its handlers
+    std::list<core::Parked> mailbox;  // costs nothing while it is empty, which it mostly is
+    std::weak_ptr<Messenger> via;     // of its handlers
     bool busy = false;
     std::shared_ptr<Job> job;  // while busy
     NodeKey asker;             // of the message that is being handled

@@ -39,7 +39,7 @@ void Hosts::take_ready(const Hosting& hosting, ShardId shard,
 void Hosts::halt(Hosting& hosting, ShardId shard, Cell& cell) {
   const std::size_t limit = context_.config.buffered_messages;
   const std::size_t room = limit - std::min(limit, ready_.size() + halted_.size());
-  std::deque<core::Parked> kept = std::exchange(cell.mailbox, {});
+  std::list<core::Parked> kept = std::exchange(cell.mailbox, {});
   std::deque<core::Parked> refused;
   for (; kept.size() > room; kept.pop_back()) refused.push_front(std::move(kept.back()));
   hosting.cells[shard.value].ready += static_cast<std::uint32_t>(kept.size());

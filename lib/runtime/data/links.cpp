@@ -138,20 +138,12 @@ bool Links::stream_is_full(NodeKey node) const {
   return found != links_.end() && found->second.stream_bytes >= context_.config.buffered_bytes;
 }
 
-void Links::send_stream(NodeKey node, std::string_view envelope) {
-  send_of_handoff(node, envelope, Sort::stream);
-}
-
 void Links::send_ack(NodeKey node, std::string_view envelope) {
-  send_of_handoff(node, envelope, Sort::ack);
-}
-
-void Links::send_of_handoff(NodeKey node, std::string_view envelope, Sort sort) {
   Link* link = find(node);
   if (link == nullptr) return;
   const std::size_t before = start(*link);
   link->batch.append(envelope);
-  (void)commit(*link, before, sort);
+  (void)commit(*link, before, Sort::ack);
 }
 
 std::vector<NodeInfo> Links::nodes() const {

@@ -69,7 +69,15 @@ class Links {
   // So much of streams waits here that a forwarder should pass on no more.
   [[nodiscard]] bool stream_is_full(NodeKey node) const;
   // An item of a handoff stream: bounded by what the shard had, so it is never refused for size.
-  void send_stream(NodeKey node, std::string_view envelope);
+  // `write` appends it to the string that it is called with.
+  template <class Write>
+  void send_stream(NodeKey node, Write write) {
+    Link* link = find(node);
+    if (link == nullptr) return;
+    const std::size_t before = start(*link);
+    write(link->batch);
+    (void)commit(*link, before, Sort::stream);
+  }
   // The acknowledgement of one: without it the old owner would wait for ever.
   void send_ack(NodeKey node, std::string_view envelope);
   bool send_control(NodeKey node, const ControlMessage& message);
@@ -156,7 +164,6 @@ class Links {
     }
     return link.batch.size();
   }
-  void send_of_handoff(NodeKey node, std::string_view envelope, Sort sort);
   void repeat_goodbye(NodeKey node);
   bool commit(Link& link, std::size_t before, Sort sort);
   void take(Link& link, std::size_t before, bool counted);
