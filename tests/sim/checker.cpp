@@ -65,7 +65,7 @@ std::optional<std::string> Checker::check_right(const Node& node) {
   // A side that lost its whole past with others may give a term again, but by evidence only, and
   // only where a partition kept it from hearing of it.
   const bool again = decider.key != node.info.key;
-  if (again && ((full && decider.full) || !overlap_allowed_)) {
+  if (again && ((full && decider.full && !confirmed_) || !overlap_allowed_)) {
     return "two deciders in term " + std::to_string(term.value) + ": " + to_text(decider.key) +
            " and " + to_text(node.info.key);
   }
@@ -108,7 +108,8 @@ std::optional<std::string> Checker::check_table(Memory& memory, const Node& node
     for (std::uint32_t i = 0; i < type.entries.size() && (same_reign || !overlap_allowed_); ++i) {
       const ShardName name{type.name, ShardId{i}};
       const TableEntry* entry = find_entry(table, name);
-      if (entry != nullptr && entry->generation < type.entries[i].generation) {
+      if (entry == nullptr || (!same_reign && entry->owner == kNoNode)) continue;
+      if (entry->generation < type.entries[i].generation) {
         return who + " saw " + to_text(name) + " go back from " + to_text(type.entries[i]) +
                " to " + to_text(*entry);
       }

@@ -29,10 +29,11 @@ std::optional<std::string> check_limits(Node& node, std::uint64_t divisor);
 // - on one incarnation the generation of an owned shard never goes back;
 // - no two owners that may run a shard of a strict type, ever;
 // - no two awake owners of a shard, unless a partition happened in this run (`overlap_allowed`);
-// - at most one node with full authority per term, ever; with partitions, evidence may repeat one;
+// - at most one node with full authority per term, ever; with partitions, evidence may repeat one,
+//   and become full once an operator says that the others are gone for good;
 // - on one incarnation the repeated term, the stamp and the table's version never go back, and a
 //   term has one claimant; nor does a shard's generation in the table of one term, or in any
-//   without a partition.
+//   without a partition, but for a shard that nobody is known to have.
 class Checker {
  public:
   Checker(bool overlap_allowed, std::set<std::string> strict)
@@ -42,6 +43,7 @@ class Checker {
   std::optional<std::string> check(Time now, const Node& node);
   void gone(Time now, const Node& node);  // its process ended or sleeps: it owns nothing now
   void allow_overlap(bool allowed) { overlap_allowed_ = allowed; }
+  void confirmed() { confirmed_ = true; }  // see ControlPlane::confirm
 
   [[nodiscard]] const std::set<std::string>& strict() const { return strict_; }
   [[nodiscard]] std::uint64_t overlaps() const { return overlaps_; }
@@ -69,6 +71,7 @@ class Checker {
   void end_overlap(Time now, const ShardName& shard);
 
   bool overlap_allowed_;
+  bool confirmed_ = false;
   std::set<std::string> strict_;   // types
   std::map<NodeKey, Time> right_;  // until when an owner may run its strict shards
   std::map<std::pair<ShardName, Generation>, NodeKey> generations_;

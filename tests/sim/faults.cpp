@@ -14,7 +14,7 @@ constexpr std::size_t kKinds = static_cast<std::size_t>(Fault::count_of_faults);
 constexpr std::array<const char*, kKinds> kNames = {
     "crash",  "restart", "pause",   "slow",  "late_control", "clock_jump", "drift",
     "split",  "one_way", "isolate", "lossy", "bad_link",     "clog",       "reset",
-    "garble", "leave",   "hosts",   "down",  "moves",        "drain"};
+    "garble", "leave",   "hosts",   "down",  "stuck",        "moves",      "drain"};
 
 // How long what a fault does goes on, in milliseconds.
 struct Range {
@@ -22,9 +22,9 @@ struct Range {
   std::uint64_t high = 0;
 };
 constexpr std::array<Range, kKinds> kLasts = {
-    {{5, 4000},   {0, 0},      {100, 5000}, {200, 6000}, {200, 6000}, {10, 2000},   {0, 0},
-     {100, 7000}, {100, 6000}, {100, 7000}, {500, 8000}, {500, 6000}, {100, 12000}, {0, 0},
-     {0, 0},      {0, 0},      {5, 4000},   {0, 0},      {0, 60},     {5, 4000}}};
+    {{5, 4000},   {0, 0},      {100, 5000}, {200, 6000}, {200, 6000},  {10, 2000},   {0, 0},
+     {100, 7000}, {100, 6000}, {100, 7000}, {500, 8000}, {500, 6000},  {100, 12000}, {0, 0},
+     {0, 0},      {0, 0},      {5, 4000},   {0, 0},      {2500, 7000}, {0, 60},      {5, 4000}}};
 
 // Drawn apart, see add_orders.
 constexpr std::size_t kOrderKinds = 2;
@@ -73,7 +73,7 @@ bool FaultMix::has(Fault kind) const {
 bool FaultMix::overlap_allowed() const {
   if (lossless) return false;
   const bool cuts = has(Fault::split) || has(Fault::one_way) || has(Fault::isolate) ||
-                    has(Fault::bad_link) || has(Fault::down);
+                    has(Fault::bad_link) || has(Fault::down) || has(Fault::stuck);
   const bool stands = has(Fault::pause) || has(Fault::slow) || has(Fault::late_control);
   const bool ends =
       has(Fault::crash) || has(Fault::leave) || has(Fault::restart) || has(Fault::clock_jump);
@@ -119,9 +119,10 @@ std::vector<PlannedFault> draw_faults(std::uint64_t seed, const FaultMix& mix, i
 void add_orders(std::uint64_t seed, const FaultMix& mix, int machines, Duration until,
                 std::vector<PlannedFault>& plan) {
   Random times(seed);
-  if (times.chance(0.25)) return;
+  if (times.chance(0.1)) return;
   const auto all = static_cast<std::uint64_t>(machines);
-  const std::uint64_t pace = times.chance(0.5) ? 300 : 2000;
+  constexpr std::array<std::uint64_t, 5> kPaces = {80, 300, 300, 2000, 2000};
+  const std::uint64_t pace = kPaces.at(times.below(kPaces.size()));
   const bool breaks = !mix.kinds.empty() && !mix.lossless && times.chance(0.7);
   for (Duration at = between(times, 2000, 4000); at < until; at += between(times, 20, pace)) {
     Random own(times.next());
@@ -186,6 +187,7 @@ void FaultDriver::begin(const PlannedFault& fault) {
     case Fault::leave:
     case Fault::hosts:
     case Fault::down:
+    case Fault::stuck:
     case Fault::count_of_faults:
       return of_cluster(fault);
     case Fault::moves:
@@ -270,6 +272,11 @@ void FaultDriver::of_cluster(const PlannedFault& fault) {
       return cut(1 + random.below(all - 1), fault.lasts);
     }
     case Fault::isolate:
+      return cut(std::uint64_t{1} << machine, fault.lasts);
+    case Fault::stuck:
+      // Late, and not so late that its passes are held.
+      world_.slow_control(machine, between(random, 60, 700));
+      world_.after(fault.lasts, [this, machine] { world_.slow_control(machine, {}); });
       return cut(std::uint64_t{1} << machine, fault.lasts);
     case Fault::leave:
       return world_.leave(machine);

@@ -31,6 +31,7 @@ enum class Fault : std::uint8_t {
   leave,
   hosts,
   down,
+  stuck,  // cut off, and its control loop comes late
   moves,  // an operator moves one shard, or several, about
   drain,  // and empties a node
   count_of_faults,

@@ -144,6 +144,10 @@ void Ledger::check_time(Time now, const OpenAsk& ask) {
 
 // --- entities ---
 
+void Ledger::begun_without_right(NodeKey at, const Ticket& ticket) {
+  fail(text(ticket) + " of a strict type is begun by " + to_text(at) + ", whose lease is over");
+}
+
 void Ledger::handled(NodeKey at, Generation generation, const Ticket& ticket, std::uint64_t count) {
   ++handled_;
   Fate* const fate = find(ticket);

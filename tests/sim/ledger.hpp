@@ -70,6 +70,8 @@ class Ledger {
   void check_due(Time now, NodeKey caller);
 
   // --- entities ---
+  // A handler of a strict type begins on a node whose lease is over.
+  void begun_without_right(NodeKey at, const Ticket& ticket);
   void handled(NodeKey at, Generation generation, const Ticket& ticket, std::uint64_t count);
   // A new cluster is made: its terms begin anew, and its rights do not compare with older ones.
   void forget_rights();

@@ -163,7 +163,8 @@ struct Process {
   control::ControlPlane control;
   runtime::DataPlane data;
   std::uint64_t told_cluster = 0;
-  Time told_right{};  // see ControlPlane::strict_until
+  Time right{};       // see ControlPlane::strict_until
+  Time told_right{};  // what the data plane was told of it
 };
 
 }  // namespace shardbus::sim

@@ -39,6 +39,11 @@ class Workload::Counter final : public Entity {
     if (!ticket) throw std::invalid_argument("not a ticket");
     const Generation right =
         right_of(process_.data, delivery.context->type(), delivery.context->id());
+    const HostedType* type = find_hosted(workload_.types_, delivery.context->type());
+    const bool strict = type != nullptr && type->placement.strict;
+    if (strict && process_.messenger->now() >= process_.right) {
+      workload_.ledger_.begun_without_right(process_.key(), *ticket);
+    }
     const bool again = workload_.now_and_then(workload_.breaks_.handled_twice);
     for (int times = again ? 2 : 1; times > 0; --times) {
       workload_.ledger_.handled(process_.key(), right, *ticket, ++count_);

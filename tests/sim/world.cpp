@@ -182,6 +182,7 @@ void World::confirm() {
   if (strict_names(config_.types).empty()) return;
   coordinator::Order order;
   order.kind = coordinator::OrderKind::confirm;
+  checker_.confirmed();
   this->order(order);
 }
 

@@ -237,7 +237,8 @@ bool World::pump(Node& node) {
 }
 
 void World::share_right(Node& node) {
-  const Time until = config_.breaks.lease_ignored ? kNever : node.control().strict_until();
+  node.process->right = node.control().strict_until();
+  const Time until = config_.breaks.lease_ignored ? kNever : node.process->right;
   if (until == node.process->told_right || checker_.strict().empty()) return;
   node.process->told_right = until;
   node.process->pass(here(node), [&] { node.data().set_strict_until(until); });

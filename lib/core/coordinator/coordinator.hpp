@@ -124,6 +124,7 @@ class Coordinator {
   void rebuild(Time now, std::vector<Output>& out);
   void resolve_pending(Time now);
   void resolve(Time now, const ShardName& name, Shard& shard);
+  void learn_owner(const ShardName& name, Shard& shard);
   bool resolve_open_claim(Time now, const ShardName& name, Shard& shard, const Claim& top,
                           NodeKey keeper);
   [[nodiscard]] bool somebody_is_missing() const;

@@ -98,8 +98,18 @@ NodeKey Coordinator::keeper_of(const Shard& shard) const {
   return keeper;
 }
 
+// The table here may have missed the last moves; it must not go back behind them meanwhile.
+void Coordinator::learn_owner(const ShardName& name, Shard& shard) {
+  for (const Claim& claim : shard.claims) {
+    if (claim.state != RegionState::owner || !alive(claim.node)) continue;
+    if (claim.generation <= shard.entry.generation) continue;
+    set_entry(name, shard, TableEntry{claim.node, claim.generation}, Cause::reported);
+  }
+}
+
 void Coordinator::resolve(Time now, const ShardName& name, Shard& shard) {
   shard.held = false;
+  learn_owner(name, shard);
   Claim top;  // what the table says, unless somebody reports a generation at least as high
   top.node = shard.entry.owner;
   top.generation = shard.entry.generation;

@@ -14,6 +14,12 @@ namespace {
 constexpr Duration kJoinerForgotten = std::chrono::seconds(2);
 constexpr Duration kRefusedAgain = std::chrono::seconds(5);
 
+// It was made a member and never heard of it. While it lives, and repeats nothing, its removal may
+// never count; as a new incarnation it stands in nobody's way.
+bool is_being_removed(const MemberSet& set, NodeKey node) {
+  return takes_part(set, node) && find_member(set, node) == nullptr;
+}
+
 JoinRefused duplicate(const NodeInfo& known, const NodeInfo& asks) {
   return {static_cast<std::uint16_t>(Errc::duplicate_node),
           "'" + known.name + "' is at " + known.peer + " and heard, another one asks from " +
@@ -99,6 +105,11 @@ void ControlPlane::handle(NodeKey from, const JoinRequest& request) {
     return refuse(request, duplicate(self, request.node));
   }
   if (!deciding()) {
+    if (same_cluster && is_being_removed(membership_.set(), request.node.key)) {
+      rare_.hit(Mark::join_while_removed);
+      return refuse(request, {static_cast<std::uint16_t>(Errc::stale_incarnation),
+                              "this incarnation is being removed from the cluster"});
+    }
     const NodeKey coordinator = election_.coordinator();
     const bool direct = from == request.node.key;  // passed on once, never in a circle
     if (direct && coordinator != kNoNode && coordinator != self_) {

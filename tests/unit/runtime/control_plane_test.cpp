@@ -534,6 +534,15 @@ class ListenerTest : public testing::Test {
     return result;
   }
 
+  [[nodiscard]] Errc refused() const {
+    for (const ControlOutput& output : looked_) {
+      const auto* sent = std::get_if<SendControl>(&output);
+      const auto* no = sent == nullptr ? nullptr : std::get_if<JoinRefused>(&sent->message);
+      if (no != nullptr && sent->to == joiner_.key) return static_cast<Errc>(no->code);
+    }
+    return Errc::ok;
+  }
+
   void look() {
     looked_ = plane_.take_outputs();
     for (const ControlOutput& output : looked_) {
@@ -669,6 +678,20 @@ TEST_F(ListenerTest, ThePreviousListHasCounted) {
   EXPECT_THAT(parted_, testing::IsEmpty());
   hear(first_, 1, 6, three_, false, true);
   EXPECT_THAT(parted_, testing::ElementsAre(Parting::dead));
+}
+
+// Found by the simulator: it was made a member without hearing of it, the coordinator died while
+// it removed it again, and the last one that was left waited for its repeat for ever.
+TEST_F(ListenerTest, AJoinerThatIsBeingRemovedHasToComeAgain) {
+  hear(first_, 1, 5, four_, false, true);
+  const JoinRequest asks{"orders", joiner_, {}};
+  plane_.on_message(now_, joiner_.key, asks);
+  look();
+  EXPECT_EQ(refused(), Errc::ok) << "it is a member: somebody will tell it";
+  hear(first_, 1, 6, three_, false, false, four_);
+  plane_.on_message(now_, joiner_.key, asks);
+  look();
+  EXPECT_EQ(refused(), Errc::stale_incarnation);
 }
 
 // Found by the simulator: a control loop that comes late hears of all of it at once, and the table
