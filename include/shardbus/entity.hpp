@@ -5,6 +5,7 @@
 // `save`/`load` (any type that msgpack packs) keeps its state through planned moves.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -32,18 +33,20 @@ class SHARDBUS_EXPORT Context {
   [[nodiscard]] std::string_view id() const { return id_; }
   // Name of the node that runs the entity.
   [[nodiscard]] std::string_view node() const { return node_; }
-  // Who sent the message: the key of a node, or a client's sender number.
-  [[nodiscard]] std::string_view sender() const { return sender_; }
+  // Who sent the message: the key of a node, or a client's sender number, as text. Valid until the
+  // next call on this thread.
+  [[nodiscard]] std::string_view sender() const;
   // Address of another entity. Asks from a handler need the callback form.
   [[nodiscard]] EntityRef entity(std::string type, std::string id) const {
     return {via_, std::move(type), std::move(id)};
   }
   [[nodiscard]] const std::shared_ptr<Messenger>& messenger() const { return via_; }
-  void set_sender(std::string_view sender) { sender_ = sender; }
+  void set_sender(std::uint64_t sender) { sender_ = sender; }
 
  private:
   std::shared_ptr<Messenger> via_;
-  std::string_view type_, id_, node_, sender_;
+  std::string_view type_, id_, node_;
+  std::uint64_t sender_ = 0;
 };
 
 // One message for an entity, as bytes.

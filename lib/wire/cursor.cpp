@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "wire/big_endian.hpp"
 #include "wire/limits.hpp"
 #include "wire/text.hpp"
 
@@ -21,8 +22,8 @@ std::uint64_t Cursor::big_endian(unsigned width) noexcept {
     fail();
     return 0;
   }
-  std::uint64_t value = 0;
-  for (unsigned i = 0; i < width; ++i) value = value << 8 | static_cast<unsigned char>(*at_++);
+  const std::uint64_t value = load_big_endian(at_, width);
+  at_ += width;
   return value;
 }
 

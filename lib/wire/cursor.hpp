@@ -11,6 +11,7 @@
 
 #include "base/ids.hpp"
 #include "shardbus/status.hpp"
+#include "wire/big_endian.hpp"
 
 namespace shardbus::wire {
 
@@ -38,6 +39,9 @@ class Cursor {
     std::uint64_t value = 0;
     if (at_ != end_ && static_cast<unsigned char>(*at_) < 0x80) {
       value = static_cast<unsigned char>(*at_++);
+    } else if (remaining() > 8 && static_cast<unsigned char>(*at_) == 0xcf) {  // keys of nodes
+      value = load_big_endian(at_ + 1, 8);
+      at_ += 9;
     } else {
       value = long_uint();
     }

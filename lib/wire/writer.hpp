@@ -6,16 +6,12 @@
 #include <string>
 #include <string_view>
 
+#include "wire/big_endian.hpp"
 #include "wire/envelope.hpp"
 
 namespace shardbus::wire {
 
 // --- into memory that is large enough; each returns the first byte behind what it wrote ---
-
-inline char* put_big_endian(char* at, std::uint64_t value, unsigned width) {
-  for (unsigned i = width; i-- > 0;) *at++ = static_cast<char>(value >> (8 * i));
-  return at;
-}
 
 inline constexpr std::size_t kUintBytesMax = 9;
 inline char* put_uint(char* at, std::uint64_t value) {
@@ -25,7 +21,7 @@ inline char* put_uint(char* at, std::uint64_t value) {
   }
   const unsigned power = value < 0x100 ? 0 : value < 0x10000 ? 1 : value < 0x100000000 ? 2 : 3;
   *at = static_cast<char>(0xcc + power);
-  return put_big_endian(at + 1, value, 1U << power);
+  return store_big_endian(at + 1, value, 1U << power);
 }
 
 // Head of a value with a size: `first` is its 8-bit (or, without one, 16-bit) form.
@@ -33,7 +29,7 @@ inline constexpr std::size_t kHeadBytesMax = 5;
 inline char* put_sized(char* at, std::size_t size, unsigned first, bool has_8_bit) {
   const unsigned power = size < 0x100 && has_8_bit ? 0 : size < 0x10000 ? 1 : 2;
   *at = static_cast<char>(first + power - (has_8_bit ? 0 : 1));
-  return put_big_endian(at + 1, size, 1U << power);
+  return store_big_endian<4>(at + 1, size, 1U << power);
 }
 inline char* put_str_head(char* at, std::size_t size) {
   if (size >= 32) return put_sized(at, size, 0xd9, true);

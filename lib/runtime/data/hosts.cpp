@@ -140,14 +140,14 @@ void Hosts::deliver(Type& type, ShardId shard, std::uint64_t sender, const wire:
   }
   Cells& cells = hosting.cells[shard.value];
   const bool busy = executor_ == nullptr && (in_user_code_ || context_.held);
-  if (busy || (fresh && cells.ready != 0) || !may_start(hosting)) {
+  if (busy || (fresh && cells.waits_behind(sender)) || !may_start(hosting)) {
     const std::size_t halted = hosting.placement.strict ? halted_.size() : 0;
     if (ready_.size() + halted >= context_.config.buffered_messages) {
       return context_.dispatch->refuse(message.correlation.node, message.correlation.slot,
                                        Errc::overloaded, "too many messages wait on this node");
     }
-    ready_.push_back({type.index, shard, park(sender, message, deadline)});
-    ++cells.ready;
+    ready_.push_back({type.index, shard, KeptMessage(sender, message, deadline)});
+    cells.note_ready(sender);
     return;
   }
   Cell& cell = cell_of(hosting, shard, message.id);
@@ -196,8 +196,7 @@ bool Hosts::handle(Hosting& hosting, Cell& cell, std::uint64_t sender,
       AnyReplyPort(via, ReplyAddress{message.correlation.node.value, message.correlation.slot}),
       cell.context.get()};
   const AnyReplyPort port = delivery.port;
-  const std::string sender_text = std::to_string(sender);
-  cell.context->set_sender(sender_text);
+  cell.context->set_sender(sender);
   const std::string failure = failure_of([&] { entity_of(hosting, cell).handle(delivery); });
   if (failure.empty()) return true;
   context_.listener->log(LogLevel::warn, "entity.handler_failed",
@@ -285,10 +284,11 @@ bool Hosts::run_ready(std::size_t& budget) {
 void Hosts::begin(Hosting& hosting, Ready next) {
   Cells& cells = hosting.cells[next.shard.value];
   --cells.ready;
-  const wire::Message message = wire::own_envelope(next.message.envelope).message;
+  const wire::Message message = next.message.view(hosting.type->name);
   Cell& cell = cell_of(hosting, next.shard, message.id);
-  if (executor_ == nullptr) return run(hosting, cell, next.message.sender, message);
-  cell.mailbox.push_back(std::move(next.message));  // taken already, so whatever its limit
+  if (executor_ == nullptr) return run(hosting, cell, next.message.sender(), message);
+  // Taken already, so whatever its limit.
+  cell.mailbox.push_back(next.message.parked(hosting.type->name));
   if (!cell.busy && !cells.stopping) post(hosting, next.shard, cell);
 }
 
@@ -439,7 +439,9 @@ void Hosts::retire() {
   retired_ = true;
   std::vector<core::Parked> unstarted;
   for (std::deque<Ready>* queue : {&halted_, &ready_}) {
-    for (Ready& ready : std::exchange(*queue, {})) unstarted.push_back(std::move(ready.message));
+    for (const Ready& ready : std::exchange(*queue, {})) {
+      unstarted.push_back(ready.message.parked(hostings_[ready.type].type->name));
+    }
   }
   for (Hosting& hosting : hostings_) {
     for (Cells& cells : hosting.cells) {

@@ -21,6 +21,7 @@
 #include "runtime/data/context.hpp"
 #include "runtime/data/dispatch.hpp"
 #include "runtime/data/guarded_messenger.hpp"
+#include "runtime/data/kept_message.hpp"
 #include "shardbus/entity.hpp"
 #include "wire/codec.hpp"
 
@@ -158,10 +159,20 @@ class Hosts {
   struct Cells {
     CellMap map;
     std::uint32_t busy = 0;
-    std::uint32_t ready = 0;  // of its messages in ready_
+    std::uint32_t ready = 0;         // of its messages in ready_ and halted_
+    std::uint64_t ready_sender = 0;  // of all of them; 0: of more than one
     bool stopping = false;
     Time stopping_since{};
     std::shared_ptr<GuardedMessenger> guard{};  // of this life; made when it is needed
+
+    void note_ready(std::uint64_t sender) {
+      ready_sender = ready == 0 || ready_sender == sender ? sender : 0;
+      ++ready;
+    }
+    // One sender's messages stay in order.
+    [[nodiscard]] bool waits_behind(std::uint64_t sender) const {
+      return ready != 0 && (ready_sender == sender || ready_sender == 0);
+    }
   };
   struct Waiting {  // for a host, or for a worker's credit
     ShardId shard;
@@ -206,7 +217,7 @@ class Hosts {
   struct Ready {
     std::uint32_t type = 0;
     ShardId shard;
-    core::Parked message;
+    KeptMessage message;
     Time until = kNever;  // while it is halted
   };
   // hosts_strict.cpp

@@ -27,7 +27,7 @@ void Hosts::take_ready(const Hosting& hosting, ShardId shard,
   for (std::deque<Ready>* queue : {&halted_, &ready_}) {
     std::erase_if(*queue, [&](Ready& ready) {
       if (ready.type != hosting.type->index || ready.shard != shard) return false;
-      unstarted.push_back(std::move(ready.message));
+      unstarted.push_back(ready.message.parked(hosting.type->name));
       return true;
     });
   }
@@ -42,9 +42,9 @@ void Hosts::halt(Hosting& hosting, ShardId shard, Cell& cell) {
   std::list<core::Parked> kept = std::exchange(cell.mailbox, {});
   std::deque<core::Parked> refused;
   for (; kept.size() > room; kept.pop_back()) refused.push_front(std::move(kept.back()));
-  hosting.cells[shard.value].ready += static_cast<std::uint32_t>(kept.size());
   for (; !kept.empty(); kept.pop_back()) {
-    halted_.push_front({hosting.type->index, shard, std::move(kept.back())});
+    hosting.cells[shard.value].note_ready(kept.back().sender);
+    halted_.push_front({hosting.type->index, shard, KeptMessage(kept.back())});
     limit_wait(halted_.front());
   }
   for (const core::Parked& parked : refused) {
@@ -55,11 +55,11 @@ void Hosts::halt(Hosting& hosting, ShardId shard, Cell& cell) {
 
 // Another node ends its ask by its own deadline, which says nothing: it hears why before that.
 void Hosts::limit_wait(Ready& ready) {
-  const core::Parked& message = ready.message;
-  const bool forwarded = message.asker != kNoNode && message.asker != context_.self();
-  ready.until = message.deadline;
-  if (forwarded && message.deadline != kNever) {
-    ready.until = context_.now + (message.deadline - context_.now) * 3 / 4;
+  const KeptMessage& message = ready.message;
+  const bool forwarded = message.asker() != kNoNode && message.asker() != context_.self();
+  ready.until = message.deadline();
+  if (forwarded && message.deadline() != kNever) {
+    ready.until = context_.now + (message.deadline() - context_.now) * 3 / 4;
   }
   halted_until_ = std::min(halted_until_, ready.until);
 }
@@ -73,7 +73,7 @@ void Hosts::resume() {
 }
 
 void Hosts::expire_halted() {
-  std::vector<core::Parked> late;
+  std::vector<KeptMessage> late;
   halted_until_ = kNever;
   std::erase_if(halted_, [&](Ready& ready) {
     if (context_.now < ready.until) {
@@ -84,8 +84,8 @@ void Hosts::expire_halted() {
     late.push_back(std::move(ready.message));
     return true;
   });
-  for (const core::Parked& parked : late) {
-    context_.dispatch->refuse(parked.asker, parked.slot, Errc::expired,
+  for (const KeptMessage& message : late) {
+    context_.dispatch->refuse(message.asker(), message.slot(), Errc::expired,
                               "the node of a strict entity has no majority");
   }
 }

@@ -233,6 +233,36 @@ TEST_F(DataPlaneTest, AskOverALink) {
   EXPECT_EQ(outcome.payload, "hello");
 }
 
+TEST_F(DataPlaneTest, AHandlerSeesTheNodeThatSentTheMessage) {
+  connect();
+  b_owns();
+  Outcome outcome;
+  ask_a(outcome, "sender");
+  exchange();
+  EXPECT_EQ(outcome.payload, std::to_string(key_of(1).value));
+}
+
+// Of different senders nothing waits for what the other one sent; of one everything does.
+TEST_F(DataPlaneTest, WhatAnotherNodeSendsDoesNotWaitForWhatACallbackSent) {
+  std::vector<std::string> notes;
+  connect();
+  pass(b_, [&] {
+    b_.host_type("log", [&](const Context&) { return std::make_unique<Recorder>(notes); });
+    b_.own("log");
+  });
+  pass(a_, [&] { a_.owner("log", key_of(2)); });
+  pass(a_, [&] { (void)a_.plane->tell({"log", "y", "note", "of the other node"}); });
+  pass(b_, [&] {
+    b_.plane->ask({"log", "y", "note", "first"}, 1s, [&](const ReplyView&) {
+      (void)b_.plane->tell({"log", "y", "note", "from the callback"});
+    });
+    for (const auto& [node, frame] : a_.wire.link) b_.plane->peers().on_frame(1, frame);
+    (void)b_.plane->tell({"log", "y", "note", "after it"});
+  });
+  EXPECT_EQ(notes, (std::vector<std::string>{"first", "of the other node", "from the callback",
+                                             "after it"}));
+}
+
 TEST_F(DataPlaneTest, ManyAsksOverALinkRunIntoNoCreditTrap) {
   connect();
   b_owns();

@@ -96,13 +96,14 @@ class PlaneMessenger final : public NodeMessenger {
   DataPlane* plane = nullptr;
 };
 
-// Answers with its payload, or keeps silent for the method "silence".
+// Answers with its payload, or its sender for "sender"; keeps silent for the method "silence".
 class Echo final : public Entity {
  public:
   void handle(Delivery& delivery) override {
     if (!delivery.port.valid()) return;
     if (delivery.method == "silence") return ports_.push_back(std::move(delivery.port));
     std::string payload(delivery.payload);
+    if (delivery.method == "sender") payload = delivery.context->sender();
     if (delivery.method == "big") payload.assign(1'000'000, 'x');
     if (delivery.method == "large") payload.assign(2 << 20, 'x');
     (void)delivery.port.state()->answer({Errc::ok, {}, payload});
