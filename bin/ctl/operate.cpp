@@ -121,12 +121,12 @@ void add_uncordon(CLI::App& app, const Globals& globals) {
   });
 }
 
-// Shards that a node owns, by type.
+// Shards that a node owns, or owned when it died, by type.
 std::map<std::string, std::size_t> owned_by(Session& session, const std::string& node) {
   std::map<std::string, std::size_t> owned;
   for (const Json& type : session.ask_node("", "shards", {{"type", nullptr}})) {
     for (const Json& shard : type.at("shards")) {
-      if (shard.at(1) == node) ++owned[type.value("type", "")];
+      if (shard.at(1) == node || shard.at(1) == node + " (gone)") ++owned[type.value("type", "")];
     }
   }
   return owned;
@@ -173,11 +173,14 @@ class DrainWatch {
       return node_ + " ended while it was drained: `shardbusctl history` names the shards that " +
              "were `lost` with it";
     }
+    reachable_ = !now.is_null() && now.value("reachable", false);
     const bool draining = !now.is_null() && now.value("draining", false);
     const bool taken_back = seen_ && !draining && !empty;
     seen_ = seen_ || draining;
     return taken_back ? "somebody took the drain of " + node_ + " back" : "";
   }
+  // At the last look: the table of a node that died may name no owner before anybody removed it.
+  [[nodiscard]] bool reachable() const { return reachable_; }
 
  private:
   static std::string incarnation(const Json& member) {
@@ -187,6 +190,7 @@ class DrainWatch {
   Session& session_;
   std::string node_;
   std::string before_;
+  bool reachable_ = false;
   bool seen_ = false;  // the node that is asked may hear of the order later than the coordinator
 };
 
@@ -206,7 +210,7 @@ void drain(const Globals& globals, const OperateArguments& given) {
   const auto done = [&] {
     left = owned_by(session, given.node);
     over = watch.why_over(left.empty());
-    return left.empty() || !over.empty();
+    return (left.empty() && watch.reachable()) || !over.empty();
   };
   const auto progress = [&] {
     return "drain " + given.node + ": " + std::to_string(before - std::min(before, sum(left))) +

@@ -15,9 +15,8 @@ std::string format_log_line(LogFormat format, std::int64_t time_ms, shardbus::Lo
 
 // Writes each line at `least` or above, if it fits PIPE_BUF by one write(2), so that lines of
 // several daemons with one stderr do not mix. Does not wait at a pipe that is full: what did not
-// fit is counted, and `log.lost` tells how many lines once there is room again. Only where several
-// processes write to one pipe may another one take the last room in between. From any thread, one
-// at a time.
+// fit is counted, and `log.lost` tells how many lines once there is room again. From any thread,
+// one at a time.
 shardbus::LogSink stderr_sink(LogFormat format, shardbus::LogLevel least);
 
 }  // namespace shardbusd

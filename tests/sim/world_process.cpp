@@ -150,6 +150,8 @@ void World::wake_up(Node& node) {
     node.inbox.pop_front();
     next();
   }
+  // The data plane has slept as long, and a late control loop does not look now.
+  if (node.awake()) run(node, Side::data, [] {});
   stall(node);
 }
 

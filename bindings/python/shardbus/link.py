@@ -97,13 +97,15 @@ class Link(threading.Thread):
         finally:
             self.session.stop()
             self._closed = True
-            self._run_calls()
-            for dealer in self._dealers.values():
-                dealer.close()
-            self._context.term()
-            self._wake_in.close()
-            self._wake_out.close()
-            self._over.set()
+            try:
+                self._run_calls()
+                for dealer in self._dealers.values():
+                    dealer.close()
+                self._context.term()
+                self._wake_in.close()
+                self._wake_out.close()
+            finally:
+                self._over.set()
 
     def _begin_stop(self) -> None:
         self.session.stop()

@@ -179,7 +179,7 @@ struct JoinRequest {  // from a node that is in no cluster to the coordinator it
   std::vector<Setting> settings{};  // that all nodes of a cluster should have alike
   friend bool operator==(const JoinRequest&, const JoinRequest&) = default;
 };
-struct JoinRefused {  // final: the text shows both values
+struct JoinRefused {  // the text shows both values
   std::uint16_t code = 0;
   std::string text;
   friend bool operator==(const JoinRefused&, const JoinRefused&) = default;

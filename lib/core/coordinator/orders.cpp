@@ -221,7 +221,8 @@ std::size_t Coordinator::start_wanted(Time now, std::size_t budget) {
       if (!shard.wanted || shard.op.kind != OpKind::none) continue;
       const PlannedMove move = *shard.wanted;
       const Peer* to = find(move.to);
-      const bool possible = to != nullptr && may_own(*to, name, type.shards.size()) &&
+      const bool possible = to != nullptr && !draining(*to) &&
+                            may_own(*to, name, type.shards.size()) &&
                             shard.entry.owner != move.to && usable(shard.entry.owner);
       if (!possible) {
         if (shard.entry.owner != move.to) {

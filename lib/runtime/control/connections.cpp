@@ -40,8 +40,7 @@ Parting ControlPlane::parting(NodeKey key, const Connection& connection) const {
   return connection.leaves ? Parting::left : Parting::dead;
 }
 
-// Whose death was heard of together with its name was never connected. A table or an answer may
-// still name it, so the data plane has to know as well.
+// Who was never connected. A table or an answer may still name it, so the data plane has to know.
 void ControlPlane::note_gone(NodeKey key) {
   if (gone_.contains(key)) return;
   gone_.add(key);
@@ -71,7 +70,6 @@ void ControlPlane::sync_connections() {
     outputs_.emplace_back(DisconnectNode{it->first, how});
     it = connected_.erase(it);
   }
-  for (const NodeKey key : dead_) note_gone(key);
   for (const NodeKey key : wanted) {
     const auto info = infos_.find(key);
     if (info == infos_.end()) continue;

@@ -36,11 +36,7 @@ void ControlPlane::settle() {
 
 void ControlPlane::sync_members() {
   const MemberSet& set = membership_.set();
-  const auto buried = [&](NodeKey key) {
-    if (takes_part(set, key)) return false;
-    if (!connected_.contains(key)) note_gone(key);
-    return true;
-  };
+  const auto buried = [&](NodeKey key) { return !takes_part(set, key); };
   if (std::erase_if(dead_, buried) > 0) unheard_stale_ = true;
   std::erase_if(heard_at_, [&](const auto& heard) { return !takes_part(set, heard.first); });
   for (const Member& member : set.members) {
@@ -514,6 +510,14 @@ void ControlPlane::learn_dead(NodeKey node, const std::string& why) {
     return;
   }
   if (!insert(dead_, node)) return;
+  // Also of who came and died between two looks: the table may still name it.
+  const auto connection = connected_.find(node);
+  if (connection == connected_.end()) {
+    note_gone(node);
+  } else {
+    connection->second.member = true;
+    connection->second.leaves = false;
+  }
   look_again();
   event(Severity::warn, "failure.dead", shardbus::to_text(node) + ": " + why);
   apply(detector_.step(now_, failure::ProofOfDeath{node}));

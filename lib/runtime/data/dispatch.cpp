@@ -65,30 +65,43 @@ void Dispatch::fill(Type& type, std::uint32_t shard_count) {
 void Dispatch::take_count(Type& type, std::uint32_t shard_count) {
   context_.hosts->send_away(
       type, "the cluster has " + std::to_string(shard_count) + " shards of '" + type.name + "'");
-  const bool decided = std::any_of(outbox_.begin(), outbox_.end(),
-                                   [&](const Decision& one) { return one.type == &type; });
   const bool owned = std::any_of(type.shards.begin(), type.shards.end(), [](const Shard& shard) {
     return shard.region.state() != RegionState::none || shard.region.parked() > 0;
   });
   const std::uint32_t before = type.shard_count;
   const bool room = shard_count <= before || has_room(shard_count - before);
-  if (decided || owned || !room || context_.hosts->uses(type)) return;
+  if (owned || !room || context_.hosts->uses(type)) return;
   std::deque<HeldMessage> waiting;
+  std::set<std::uint64_t> clients;  // that sent something of it
   for (Shard& shard : type.shards) {
     std::move(shard.held.begin(), shard.held.end(), std::back_inserter(waiting));
-    std::erase_if(in_our_name_, [&](const auto& one) { return one.first.first == &shard; });
+    std::erase_if(in_our_name_, [&](const auto& one) {
+      if (one.first.first != &shard) return false;
+      clients.insert(one.first.second);
+      return true;
+    });
   }
   type.shards.clear();
   shards_ -= before;
   fill(type, shard_count);
   context_.hosts->count_anew(type);
   adopt(type, std::move(waiting));
+  // Whose messages are where is not known any more: each goes straight to owners only behind all.
+  for (Shard& shard : type.shards) {
+    if (shard.held.empty()) continue;
+    for (const std::uint64_t client : clients) note_client(shard, client);
+  }
 }
 
 // What waited for its type waits for its owner from now on.
 void Dispatch::adopt(Type& type, std::deque<HeldMessage> queue) {
   for (HeldMessage& held : queue) {
-    const wire::Message message = wire::own_envelope(held.envelope).message;
+    const wire::Envelope envelope = wire::own_envelope(held.envelope);
+    if (envelope.kind == wire::Kind::fence) {  // of a shard by its number; it is sent again
+      took_out(held);
+      continue;
+    }
+    const wire::Message& message = envelope.message;
     Shard& shard = type.shards[shard_of(message.id, type.shard_count).value];
     note_client(shard, held.client);
     held.until = std::min(held.deadline, context_.now + context_.config.held_wait);
@@ -329,6 +342,7 @@ void Dispatch::abandon(Errc code, std::string_view text) {
       asks ? aim({message.correlation.slot}, kNoNode) : refuse(kNoNode, 0, code, message.type);
     }
   }
+  drop_held_tells(code);
   asks_.close_if([](const Asks::Ask&) { return true; },
                  [&](Asks::Ask&& ask) {
                    const bool sent = ask.target != kNoNode;
@@ -336,6 +350,23 @@ void Dispatch::abandon(Errc code, std::string_view text) {
                  });
   std::size_t all = SIZE_MAX;
   run_deferred(all);
+}
+
+// Nobody waits for these: what becomes of them is counted and written down.
+void Dispatch::drop_held_tells(Errc code) {
+  std::vector<HeldMessage> over;
+  const auto take = [&](std::deque<HeldMessage>& queue) {
+    for (HeldMessage& held : std::exchange(queue, {})) {
+      took_out(held);
+      held.ends_in = code;
+      if (held.slot == 0) over.push_back(std::move(held));
+    }
+  };
+  for (auto& [type, queue] : unknown_) take(queue);
+  for (Type& type : types_) {
+    for (Shard& shard : type.shards) take(shard.held);
+  }
+  end(over);
 }
 
 void Dispatch::fail(Asks::Ask&& ask, Errc code, std::string_view text) {

@@ -231,6 +231,7 @@ class Dispatch {
   void took_out(const HeldMessage& held);
   void end(const std::vector<HeldMessage>& over);  // each in its `ends_in`
   void expire_held();
+  void drop_held_tells(Errc code);
   void sweep_regions();
   [[nodiscard]] Time deadline_of(const wire::Message& message) const {
     return message.time_left_ms == 0 ? kNever : context_.now + milliseconds(message.time_left_ms);

@@ -89,7 +89,8 @@ void Dispatch::send_item(Type& type, ShardId id, core::SendItem& send) {
     write_stream_item(envelope, {type.name, id}, type.shard_count, send, context_);
   });
   // Other shards may stop in the same pass: the next owner must not wait for them as well.
-  if (std::holds_alternative<core::StreamTail>(send.item)) context_.links->flush();
+  const bool tail = std::holds_alternative<core::StreamTail>(send.item);
+  if (tail && !context_.held) context_.links->flush(send.next);
   const auto* parked = std::get_if<core::Parked>(&send.item);
   if (parked == nullptr) return;
   // Whoever waits for the answer must hear of the next node's death, not of ours. The new owner

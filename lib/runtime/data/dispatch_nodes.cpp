@@ -296,7 +296,8 @@ void Dispatch::on_gone(NodeKey node, std::string_view why) {
 
 void Dispatch::on_table(const AllocationTable& table) {
   core::Region::Outputs outputs;
-  for (const TypeTable& rows : table.types) {
+  table_ = table;  // first: what is decided below goes by it
+  for (const TypeTable& rows : table_.types) {
     Type* known = add_type(rows.name, rows.shard_count);
     if (known != nullptr && known->shard_count != rows.shard_count) {
       take_count(*known, rows.shard_count);
@@ -318,7 +319,6 @@ void Dispatch::on_table(const AllocationTable& table) {
       act(type, ShardId{i}, shard.route.on_entry(rows.entries[i], table.version.term));
     }
   }
-  table_ = table;
   context_.front->on_table();
 }
 

@@ -64,6 +64,18 @@ std::string Hosts::differs(const HostedType& asked, const std::string& who) cons
   return differing_type(who, placed, asked);
 }
 
+// Workers with other settings came before those of the cluster were known here.
+void Hosts::set_known_types(std::vector<HostedType> types) {
+  known_types_ = std::move(types);
+  for (const HostedType& known : known_types_) {
+    const Type* type = context_.dispatch->find_type(known.name);
+    if (type == nullptr || !has(*type) || hostings_[type->index].local) continue;
+    const HostedType theirs{known.name, type->shard_count, hostings_[type->index].placement};
+    const std::string differs = differing_type("the worker", known, theirs);
+    if (!differs.empty()) send_away(*type, differs);
+  }
+}
+
 // What its workers have got is over, as if they had gone; they may greet again and hear why not.
 void Hosts::send_away(const Type& type, std::string_view why) {
   if (hostings_.size() <= type.index) return;

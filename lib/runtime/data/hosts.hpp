@@ -57,7 +57,7 @@ class Hosts {
   // made known, so that messages for it are routed.
   Errc host(EntityType type);
   // What the cluster hosts, as the control plane last heard.
-  void set_known_types(std::vector<HostedType> types) { known_types_ = std::move(types); }
+  void set_known_types(std::vector<HostedType> types);
   // Says what is different where the type is known with other settings; empty: nothing.
   [[nodiscard]] std::string differs(const HostedType& type, const std::string& who) const;
   // Whether this process or a worker here hosts it.

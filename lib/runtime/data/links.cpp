@@ -195,6 +195,10 @@ void Links::flush() {
   dirty_.clear();
 }
 
+void Links::flush(NodeKey node) {
+  if (Link* link = find(node)) flush_link(*link);
+}
+
 void Links::flush_link(Link& link) {
   if (link.batch_count > 0) {
     if (!link.blocked.empty() || !context_.wire->send_link(link.node.key, link.batch)) {

@@ -84,6 +84,7 @@ class Links {
   [[nodiscard]] std::vector<NodeInfo> nodes() const;
 
   void flush();
+  void flush(NodeKey node);
   // The last word on a link: from then on only answers to what the other side asked.
   void say_goodbye(NodeKey node);
   // The same on every link; `parted` once all have answered it, or are broken with nothing to send.

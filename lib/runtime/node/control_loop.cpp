@@ -355,14 +355,14 @@ void ControlLoop::take(const Seeds::Answer& answer) {
     return;
   }
   refounding_.heard(here.node.name, here.cluster_id != 0, transport::now());
-  if (plane_ == nullptr && here.cluster_id != 0) begin_control(false);
+  if (plane_ == nullptr && here.cluster_id != 0 && !leaving_) begin_control(false);
   if (plane_ != nullptr)
     plane_->on_seed(transport::now(), here.node, here.cluster, here.cluster_id);
 }
 
 // The first seed, or the node with `bootstrap`, makes a cluster only when no other seed is in one.
 void ControlLoop::decide_bootstrap() {
-  if (!options_.may_bootstrap) return;
+  if (!options_.may_bootstrap || leaving_) return;
   if (plane_ == nullptr) {
     if (seeds_.heard_out(transport::now())) begin_control(true);
     return;
@@ -526,7 +526,8 @@ void ControlLoop::carry_out(const control::DownSelf& output) {
 
 // A node that lost its place starts again as a new incarnation: nothing of the old one goes on.
 void ControlLoop::rejoin(const std::string& reason) {
-  tell(LogLevel::warn, "membership.down_self", reason + "; joining again as a new incarnation");
+  tell(LogLevel::warn, "membership.down_self",
+       reason + (leaving_ ? "; it was about to leave" : "; joining again as a new incarnation"));
   std::vector<std::string> others;
   for (const auto& member : plane_->status().members) {
     if (member.member.node.key == options_.control.self.key) continue;

@@ -321,8 +321,9 @@ void NodeCore::part(Time until) {
   if (heard && answered) return;
   if (!control_->was_member()) return;  // nobody relied on it
   log_.write(LogLevel::warn, "membership.left_unheard",
-             heard ? "a node did not answer our goodbye in time"
-                   : "asks through this node were still open; they end in unknown_outcome");
+             heard
+                 ? "a node did not answer our goodbye in time"
+                 : "asks or tells through this node were still open; asks end in unknown_outcome");
 }
 
 bool NodeCore::wait_until(Time until, const std::function<bool(DataPlane&)>& holds) {

@@ -127,6 +127,7 @@ void Seeds::ask_one(Seed& seed, std::string_view who, Time now) {
     seed.alive = now;
     seed.answered = false;
     seed.trouble.clear();  // and looked at again
+    seed.port.reset();
     seed.socket.disconnect(seed.address);
     (void)seed.socket.connect(seed.address);
   }

@@ -233,6 +233,17 @@ TEST_F(DataPlaneTest, AskOverALink) {
   EXPECT_EQ(outcome.payload, "hello");
 }
 
+TEST_F(DataPlaneTest, TellsThatStillWaitAtTheEndAreCountedAndTold) {
+  pass(a_, [&] {
+    a_.host("echo");
+    EXPECT_EQ(a_.plane->tell({"echo", "x", "say", "for an owner"}), Errc::ok);
+    EXPECT_EQ(a_.plane->tell({"other", "x", "say", "for its type"}), Errc::ok);
+    a_.plane->abandon(Errc::stopped, "the node stopped");
+  });
+  EXPECT_EQ(a_.plane->status().counters["tells_dropped"], 2U);
+  EXPECT_EQ(a_.plane->status().counters["held_messages"], 0U);
+}
+
 TEST_F(DataPlaneTest, AHandlerSeesTheNodeThatSentTheMessage) {
   connect();
   b_owns();

@@ -258,7 +258,7 @@ TEST_F(WorkerTest, WhoHasAnotherNumberOfShardsThanTheClusterIsSentAway) {
 
   const NodeKey self = node_.plane->config().self.key;
   TypeTable rows{"other", 2 * kShards, {}};
-  rows.entries.assign(rows.shard_count, TableEntry{self, TestNode::generation()});
+  rows.entries.assign(rows.shard_count, TableEntry{});
   pass(node_, [&] {
     node_.plane->dispatch().on_table({TableVersion{Term{1}, NodeKey{9}, 1}, {rows}});
   });
@@ -279,7 +279,23 @@ TEST_F(WorkerTest, WhoHasAnotherNumberOfShardsThanTheClusterIsSentAway) {
           self, RehomeShard{{"other", ShardId{i}}, 2 * kShards, TestNode::generation(), {}});
     }
   });
+  EXPECT_EQ(outcome.times, 0);
+  rows.entries.assign(rows.shard_count, TableEntry{self, TestNode::generation()});
+  pass(node_, [&] {
+    node_.plane->dispatch().on_table({TableVersion{Term{1}, NodeKey{9}, 2}, {rows}});
+  });
   EXPECT_EQ(outcome.times, 1) << "what waited goes to the shard that its id is in now";
+  EXPECT_EQ(outcome.error, Errc::ok);
+  EXPECT_EQ(outcome.payload, "it");
+}
+
+TEST_F(WorkerTest, WhoHasOtherSettingsThanTheClusterIsSentAway) {
+  attach();
+  HostedType known{"job", kShards};
+  known.placement.strategy = "weighted";
+  pass(node_, [&] { node_.plane->set_known_types({known}); });
+  EXPECT_EQ(received().of(wire::Kind::no_session).size(), 1U);
+  EXPECT_TRUE(node_.listener.hosted.empty());
 }
 
 // Found with real workers: they began what they had got until their next PING.
