@@ -44,7 +44,9 @@ void add_members(CLI::App& app, const Globals& globals) {
   CLI::App& command = add_command(app, "members", "The nodes of the cluster.");
   command.callback([&globals] {
     Session session(globals);
-    print(globals, session.ask_node("", "members", nullptr), &render_members);
+    const Json members = session.ask_node("", "members", nullptr);
+    if (members.empty()) require_cluster(session);
+    print(globals, members, &render_members);
   });
 }
 
@@ -59,9 +61,8 @@ void add_shards(CLI::App& app, const Globals& globals) {
     Session session(globals);
     const Json type = given.type.empty() ? Json(nullptr) : Json(given.type);
     const Json found = session.ask_node("", "shards", {{"type", type}});
-    if (found.empty() && !given.type.empty()) {
-      fail_no_such_type(given.type);
-    }
+    if (found.empty()) require_cluster(session);
+    if (found.empty() && !given.type.empty()) fail_no_such_type(session, given.type);
     print(globals, found,
           [&](const Json& types) { return render_shards(types, !given.type.empty()); });
   });
@@ -117,7 +118,8 @@ void add_where(CLI::App& app, const Globals& globals) {
     Session session(globals);
     Json where =
         session.ask_node("", "where", {{"type", given.type}, {"id", {{"$bin", hex_of(given.id)}}}});
-    if (!where.contains("shard")) fail_no_such_type(given.type);
+    if (!where.contains("shard")) fail_no_such_type(session, given.type);
+    if (where.value("owner", Json()).is_null()) require_cluster(session);
     show_as_text(where, "tag");
     where["id"] = given.id;
     print(globals, where, &render_where);

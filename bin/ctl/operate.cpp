@@ -83,7 +83,7 @@ void order_and_see(Session& session, const std::string& name, const OperateArgum
 void check_shard(Session& session, const std::string& type,
                  const std::optional<std::uint32_t>& shard) {
   const Json types = session.ask_node("", "shards", {{"type", type}});
-  if (types.empty()) fail_no_such_type(type);
+  if (types.empty()) fail_no_such_type(session, type);
   const std::size_t count = types.at(0).at("shards").size();
   if (shard && *shard >= count)
     fail(Exit::failed, "there is no shard " + type + ":" + std::to_string(*shard) + ": " + type +

@@ -77,6 +77,7 @@ std::string list(const Json& values) {
 }
 
 std::string number(const Json& value) {
+  if (value.is_object() && value.contains("$float")) return cell(value.at("$float"));
   if (!value.is_number_float()) return cell(value);
   char text[32];
   std::snprintf(text, sizeof text, "%.2f", value.get<double>());

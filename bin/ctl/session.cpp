@@ -80,7 +80,13 @@ void fail(const Status& status) {
   throw Failure{exit_of(status), status.message(), status};
 }
 
-void fail_no_such_type(const std::string& type) {
+void require_cluster(Session& session) {
+  const Json status = session.ask_node("", "status", nullptr);
+  if (status.value("members", 1) == 0) fail(Status(Errc::not_ready, status.value("why", "")));
+}
+
+void fail_no_such_type(Session& session, const std::string& type) {
+  require_cluster(session);
   fail(Status(Errc::no_such_type, type));
 }
 

@@ -35,7 +35,11 @@ struct Failure {
 // Picks the exit code that the error's registry row calls for.
 [[noreturn]] void fail(const shardbus::Status& status);
 // The error of an entity type that nobody hosts.
-[[noreturn]] void fail_no_such_type(const std::string& type);
+
+class Session;
+[[noreturn]] void fail_no_such_type(Session& session, const std::string& type);
+// A node that is in no cluster knows of nothing: that is no answer.
+void require_cluster(Session& session);
 // Prints one line to stderr, or with --json one object: name, text, and the way out.
 void print_failure(const Failure& failure, bool json);
 

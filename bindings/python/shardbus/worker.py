@@ -49,6 +49,9 @@ def host(name: str, shards: int = 256) -> Callable[[type], type]:
     and `load(state)` carry its state through planned moves.
     """
 
+    if not isinstance(shards, int) or not 1 <= shards <= wire.SHARD_COUNT:
+        raise ValueError(f"shards={shards!r} of {name!r}: must be 1 to {wire.SHARD_COUNT}")
+
     def mark(cls: type) -> type:
         cls.__shardbus_type__ = HostedType(name, shards)
         return cls
@@ -509,7 +512,9 @@ class Worker(Caller, Handler):
         elif done.exception() is None:
             state = done.result()
         else:
-            LOG.error("%s %r: %s", cell.context.type, cell.context.id, done.exception())
+            what = "save failed, its state is lost in the move" if task.move else "load failed"
+            LOG.error("%s %r: %s: %r", cell.context.type, cell.context.id, what, done.exception(),
+                      exc_info=done.exception())
         if task.move is not None:
             task.move.saved(cell.context.id_bytes, state)
         if task.message is not None and not not_begun and cell.context.epoch == self._epoch:

@@ -88,9 +88,10 @@ void Dispatch::send_item(Type& type, ShardId id, core::SendItem& send) {
   context_.links->send_stream(send.next, [&](std::string& envelope) {
     write_stream_item(envelope, {type.name, id}, type.shard_count, send, context_);
   });
-  // Other shards may stop in the same pass: the next owner must not wait for them as well.
+  // Other shards may stop in the same pass: the next owner must not wait for them as well. Answers
+  // of a strict owner leave at the end of the pass, and nothing may begin elsewhere before.
   const bool tail = std::holds_alternative<core::StreamTail>(send.item);
-  if (tail && !context_.held) context_.links->flush(send.next);
+  if (tail && !context_.held && !context_.hosts->strict(type)) context_.links->flush(send.next);
   const auto* parked = std::get_if<core::Parked>(&send.item);
   if (parked == nullptr) return;
   // Whoever waits for the answer must hear of the next node's death, not of ours. The new owner

@@ -307,8 +307,10 @@ void FrontDoor::close(FrontSession& session, bool kick) {
   const std::uint64_t sender = session.sender;
   const std::uint32_t connection = session.connection;
   const bool worker = session.role == wire::Role::worker;
-  for (const std::string& frame : session.unsent) context_.dispatch->note_lost_tells(frame);
-  context_.dispatch->note_lost_tells(session.batch);
+  std::vector<std::string> unsent;
+  for (FrontSession::Unsent& one : session.unsent) unsent.push_back(std::move(one.frame));
+  unsent.push_back(std::move(session.batch));
+  for (const std::string& frame : unsent) context_.dispatch->note_lost_tells(frame);
   if (kick) context_.wire->kick_front(connection);
   last_ = nullptr;
   std::erase(dirty_, number);
@@ -317,7 +319,7 @@ void FrontDoor::close(FrontSession& session, bool kick) {
   if (last) by_sender_.erase(sender);
   by_number_.erase(number);
   sessions_.erase(connection);
-  if (worker) context_.hosts->remove_worker(number);
+  if (worker) context_.hosts->remove_worker(number, unsent);
   if (last) context_.dispatch->forget_sender(sender);
 }
 

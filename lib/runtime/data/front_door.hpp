@@ -39,8 +39,14 @@ struct FrontSession {
   std::uint32_t batch_count = 0;
   std::size_t last_begin = 0;  // where the newest envelope of the batch begins
   bool dirty = false;
-  std::deque<std::string> unsent;  // frames that the socket did not take
-  std::size_t unsent_bytes = 0;
+  std::size_t batch_states = 0;  // bytes of entity states in the batch
+  struct Unsent {
+    std::string frame;
+    std::size_t states = 0;  // bytes of entity states in it
+  };
+  std::deque<Unsent> unsent;      // what the socket did not take
+  std::size_t unsent_bytes = 0;   // without `unsent_states`
+  std::size_t unsent_states = 0;  // bounded by the shards that they came with
   Time heard{};
   Time renewed{};  // its credit
 };
@@ -63,6 +69,9 @@ class FrontDoor {
   // To a worker. False: no such session, or no credit now.
   bool send_to_worker(std::uint64_t session, const wire::Message& message);
   void send_raw(std::uint64_t session, std::string_view envelope);
+  // A RESTORE: bounded by what its shard had, so nobody loses the session for its size. What the
+  // socket has not taken when the session ends comes back by Hosts::remove_worker.
+  void send_state(std::uint64_t session, std::string_view envelope);
 
   // No worker is taken any more.
   void refuse_workers() { refuses_workers_ = true; }

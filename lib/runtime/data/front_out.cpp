@@ -63,6 +63,15 @@ void FrontDoor::send_raw(std::uint64_t number, std::string_view envelope) {
   commit(*session);
 }
 
+void FrontDoor::send_state(std::uint64_t number, std::string_view envelope) {
+  FrontSession* session = find(number);
+  if (session == nullptr) return;
+  (void)begin(*session);
+  session->batch.append(envelope);
+  session->batch_states += envelope.size();
+  commit(*session);
+}
+
 std::size_t FrontDoor::begin(FrontSession& session) {
   if (!std::exchange(session.dirty, true)) dirty_.push_back(session.number);
   session.last_begin = session.batch.size();
@@ -73,8 +82,12 @@ void FrontDoor::commit(FrontSession& session) {
   if (session.batch.size() > wire::kFrameBytesMax && session.batch_count > 0) {  // one too many
     std::string last = session.batch.substr(session.last_begin);
     session.batch.resize(session.last_begin);
+    const std::size_t states = std::min(session.batch_states, session.batch.size());
+    const std::size_t more = session.batch_states - states;  // of the last one, if it is one
+    session.batch_states = states;
     flush_session(session);
     session.batch = std::move(last);
+    session.batch_states = more;
   }
   ++session.batch_count;
   if (session.batch_count >= session.max_batch || session.batch.size() >= wire::kFlushBytes) {
@@ -88,15 +101,19 @@ void FrontDoor::flush_session(FrontSession& session) {
         session.unsent.empty() &&
         context_.wire->send_front(session.connection, session.delimited, session.batch);
     if (!taken) {
-      session.unsent_bytes += session.batch.size();
-      session.unsent.push_back(session.batch);
+      session.unsent_bytes += session.batch.size() - session.batch_states;
+      session.unsent_states += session.batch_states;
+      session.unsent.push_back({session.batch, session.batch_states});
     }
     session.batch.clear();
     session.batch_count = 0;
+    session.batch_states = 0;
   }
-  while (!session.unsent.empty() &&
-         context_.wire->send_front(session.connection, session.delimited, session.unsent.front())) {
-    session.unsent_bytes -= session.unsent.front().size();
+  while (!session.unsent.empty() && context_.wire->send_front(session.connection, session.delimited,
+                                                              session.unsent.front().frame)) {
+    const FrontSession::Unsent& sent = session.unsent.front();
+    session.unsent_bytes -= sent.frame.size() - sent.states;
+    session.unsent_states -= sent.states;
     session.unsent.pop_front();
   }
 }

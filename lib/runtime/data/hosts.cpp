@@ -497,7 +497,7 @@ void Hosts::restore(Type& type, ShardId shard, core::SavedEntity entity) {
     }
     std::string envelope;
     wire::encode(envelope, wire::Restore{type.name, {entity.id, entity.state}});
-    return context_.front->send_raw(worker, envelope);
+    return context_.front->send_state(worker, envelope);
   }
   Cell& cell = cell_of(hosting, shard, entity.id);
   const UserCode mark(*this);

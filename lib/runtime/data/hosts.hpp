@@ -58,10 +58,11 @@ class Hosts {
   Errc host(EntityType type);
   // What the cluster hosts, as the control plane last heard.
   void set_known_types(std::vector<HostedType> types);
-  // Says what is different where the type is known with other settings; empty: nothing.
+  // What is different where the type is known with other settings; empty: nothing.
   [[nodiscard]] std::string differs(const HostedType& type, const std::string& who) const;
   // Whether this process or a worker here hosts it.
   [[nodiscard]] bool has(const Type& type) const;
+  [[nodiscard]] bool strict(Type& type) { return hosting_of(type).placement.strict; }
 
   // Ends the sessions of all workers that host it.
   void send_away(const Type& type, std::string_view why);
@@ -87,7 +88,7 @@ class Hosts {
   [[nodiscard]] std::string mismatch(const std::vector<HostedType>& types) const;
   void add_worker(std::uint64_t session, const std::string& label,
                   const std::vector<HostedType>& types);
-  void remove_worker(std::uint64_t session);
+  void remove_worker(std::uint64_t session, const std::vector<std::string>& unsent);
   // The worker wants to go: it gets nothing new, and is asked for all of its shards. GOODBYE says
   // that it has given back the last one.
   void give_back(std::uint64_t session);
@@ -101,8 +102,8 @@ class Hosts {
   void on_worker_credit(std::uint64_t session);
   void on_released(std::uint64_t session, wire::Released released);
 
-  // Runs what handlers of this pass sent to entities here, at most `budget` messages, and counts
-  // down. True if anything ran.
+  // Runs what handlers of this pass sent to entities here; counts `budget` down. True: anything
+  // ran.
   bool run_ready(std::size_t& budget);
   [[nodiscard]] bool has_ready() const { return !ready_.empty(); }
   // Bytes of messages that wait for a worker, or for its credit.
@@ -113,8 +114,7 @@ class Hosts {
   void tick();
   // No message is handled any more; what a handler runs in is kept until it has ended.
   void retire();
-  // Destroys all entities, once no handler runs any more. Their contexts hold the messenger, so
-  // they would keep the node itself alive.
+  // Destroys all entities, once no handler runs any more: their contexts hold the messenger.
   void end_entities();
   [[nodiscard]] Time next_deadline() const;
   [[nodiscard]] std::size_t entities() const;
@@ -272,6 +272,7 @@ class Hosts {
   void force_releases();
   void settle(Hosting& hosting, Waiting waiting);
   void settle_orphans(Hosting& hosting);
+  void keep_unsent_states(const std::vector<std::string>& unsent, Worker& worker);
   void announce();
   [[nodiscard]] bool may_run(const PlacementSettings& settings) const {
     return !context_.config.proxy && has_role(context_.config.traits, settings.role);

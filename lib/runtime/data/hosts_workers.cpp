@@ -89,7 +89,32 @@ void Hosts::add_worker(std::uint64_t session, const std::string& label,
   announce();
 }
 
-void Hosts::remove_worker(std::uint64_t session) {
+// States that went into no socket are not lost with the worker: they go along with a shard that it
+// was to give back, or to the next host of one that stays.
+void Hosts::keep_unsent_states(const std::vector<std::string>& unsent, Worker& worker) {
+  wire::Envelope envelope;
+  wire::Restore restore;
+  for (std::string_view rest : unsent) {
+    while (!rest.empty() && wire::next_envelope(rest, envelope) == Errc::ok) {
+      if (envelope.kind != wire::Kind::restore) continue;
+      if (wire::decode(envelope, restore) != Errc::ok) continue;
+      Type* const type = context_.dispatch->find_type(restore.type);
+      if (type == nullptr) continue;
+      const ShardId shard = shard_of(restore.entity.id, type->shard_count);
+      core::SavedEntity state{std::move(restore.entity.id), std::move(restore.entity.state)};
+      const auto part = worker.releasing.find({type->index, shard.value});
+      if (part != worker.releasing.end() && !part->second.over()) {
+        part->second.states.push_back(std::move(state));
+      } else if (type->shards[shard.value].region.state() == RegionState::owner) {
+        hosting_of(*type).orphan_states.emplace_back(shard, std::move(state));
+      } else {
+        note_lost(hosting_of(*type), shard, 1);
+      }
+    }
+  }
+}
+
+void Hosts::remove_worker(std::uint64_t session, const std::vector<std::string>& unsent) {
   const auto found = workers_.find(session);
   if (found == workers_.end()) return;
   Worker worker = std::move(found->second);
@@ -104,6 +129,8 @@ void Hosts::remove_worker(std::uint64_t session) {
     }
   }
   announce();
+  keep_unsent_states(unsent, worker);
+  for (const std::uint32_t index : worker.types) settle_orphans(hostings_[index]);
   for (auto& [key, part] : worker.releasing) {
     released(hostings_[key.first], ShardId{key.second}, session, std::move(part));
   }

@@ -30,6 +30,7 @@ inline NodeInfo info_of(int number) {
 class FakeWire final : public WirePort {
  public:
   bool send_front(std::uint32_t connection, bool, std::string_view frame) override {
+    if (full) return false;
     front[connection].emplace_back(frame);
     return true;
   }
@@ -48,6 +49,7 @@ class FakeWire final : public WirePort {
     return gone.contains(connection);
   }
 
+  bool full = false;  // no front takes anything
   std::map<std::uint32_t, std::vector<std::string>> front;
   std::deque<std::pair<std::uint32_t, std::string>> peer;  // answers on sessions that came in
   std::deque<std::pair<NodeKey, std::string>> link;
