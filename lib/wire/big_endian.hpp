@@ -24,8 +24,8 @@ inline std::uint64_t load_big_endian(const char* at, unsigned width) noexcept {
   }
 }
 
-// The low `width` bytes of `value`: 1, 2, 4 or 8, at most kMax. Returns the first byte behind them.
-template <unsigned kMax = 8>
+// The low `width` bytes of `value`: 1, 2, 4 or 8, at most Widest. Returns the first byte behind them.
+template <unsigned Widest = 8>
 char* store_big_endian(char* at, std::uint64_t value, unsigned width) noexcept {
   const std::uint64_t swapped = __builtin_bswap64(value << (64 - 8 * width));
   const auto store = [at](auto part) { std::memcpy(at, &part, sizeof part); };
@@ -40,7 +40,7 @@ char* store_big_endian(char* at, std::uint64_t value, unsigned width) noexcept {
       store(static_cast<std::uint32_t>(swapped));
       break;
     default:
-      if constexpr (kMax == 8) store(swapped);
+      if constexpr (Widest == 8) store(swapped);
       break;
   }
   return at + width;

@@ -288,12 +288,12 @@ bool Hosts::run_ready(std::size_t& budget) {
       limit_wait(halted_.emplace_back(std::move(next)));
       continue;
     }
-    begin(hosting, std::move(next));
+    begin(hosting, next);
   }
   return true;
 }
 
-void Hosts::begin(Hosting& hosting, Ready next) {
+void Hosts::begin(Hosting& hosting, const Ready& next) {
   Cells& cells = hosting.cells[next.shard.value];
   --cells.ready;
   const wire::Message message = next.message.view(hosting.type->name);

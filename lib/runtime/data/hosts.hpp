@@ -230,7 +230,7 @@ class Hosts {
   void job_done(Hosting& hosting, ShardId shard, Cell& cell, Job& job);
   void take_ready(const Hosting& hosting, ShardId shard, std::vector<core::Parked>& unstarted);
   void halt(Hosting& hosting, ShardId shard, Cell& cell);
-  void begin(Hosting& hosting, Ready next);
+  void begin(Hosting& hosting, const Ready& next);
   void limit_wait(Ready& ready);
   void resume();
   void expire_halted();
