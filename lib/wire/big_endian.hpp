@@ -24,7 +24,8 @@ inline std::uint64_t load_big_endian(const char* at, unsigned width) noexcept {
   }
 }
 
-// The low `width` bytes of `value`: 1, 2, 4 or 8, at most Widest. Returns the first byte behind them.
+// The low `width` bytes of `value`: 1, 2, 4 or 8, at most Widest. Returns the first byte behind
+// them.
 template <unsigned Widest = 8>
 char* store_big_endian(char* at, std::uint64_t value, unsigned width) noexcept {
   const std::uint64_t swapped = __builtin_bswap64(value << (64 - 8 * width));
