@@ -182,6 +182,7 @@ void Region::become_owner(Generation generation) {
   state_ = RegionState::owner;
   generation_ = generation;
   other_ = kNoNode;
+  lost_to_ = kNoNode;
   stopping_ = false;
   past_.reset();
 }
@@ -267,6 +268,7 @@ void Region::on_dead(NodeKey node, Outputs& out) {
   std::erase_if(inflows_, [node](const Inflow& inflow) { return inflow.from == node; });
   marks_.forget(node.value);
   if (other_ != node) return;
+  if (state_ == RegionState::sending || state_ == RegionState::forward) lost_to_ = node;
   if (state_ == RegionState::sending) {
     rare_.hit(Mark::next_owner_died);
     lose_retained(out);

@@ -95,6 +95,9 @@ class Region {
   [[nodiscard]] RegionState state() const { return state_; }
   [[nodiscard]] Generation generation() const { return generation_; }
   [[nodiscard]] NodeKey other() const { return other_; }
+  // None: the dead node that had the shard from us, under `generation()`. A coordinator has to
+  // know, or it takes an older move, whose ACK was lost, for one that never ended.
+  [[nodiscard]] NodeKey lost_to() const { return lost_to_; }
   [[nodiscard]] bool stopping() const { return stopping_; }
   [[nodiscard]] bool owns() const { return state_ == RegionState::owner; }
   // What others send through here goes there, now or once our fence is through.
@@ -170,6 +173,7 @@ class Region {
   RegionState state_ = RegionState::none;
   Generation generation_;       // owner: own; sending, forward, incoming: of the move
   NodeKey other_;               // sending, forward: next; incoming: from
+  NodeKey lost_to_;             // none: see lost_to()
   Term term_;                   // streams of an older one do not begin any more
   Generation frozen_;           // never own this or an older one
   bool stopping_ = false;       // owner: BEGIN taken, handlers still run

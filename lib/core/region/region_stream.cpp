@@ -183,6 +183,7 @@ void Region::become_incoming(Generation generation, NodeKey from, Outputs& out) 
   state_ = RegionState::incoming;
   generation_ = generation;
   other_ = from;
+  lost_to_ = kNoNode;
   source_ = from;
   source_generation_ = generation;
   source_dead_ = false;

@@ -377,12 +377,13 @@ RegionReport Dispatch::report(Term term, NodeKey claimant) const {
   for (const Type& type : types_) {
     for (std::uint32_t i = 0; i < type.shard_count; ++i) {
       const core::Region& region = type.shards[i].region;
-      if (region.state() == RegionState::none) continue;
+      const bool lost = region.state() == RegionState::none && region.lost_to() != kNoNode;
+      if (region.state() == RegionState::none && !lost) continue;
       answer.shards.push_back({{type.name, ShardId{i}},
                                type.shard_count,
-                               region.state(),
+                               lost ? RegionState::forward : region.state(),
                                region.generation(),
-                               region.other()});
+                               lost ? region.lost_to() : region.other()});
     }
   }
   std::sort(answer.shards.begin(), answer.shards.end(),

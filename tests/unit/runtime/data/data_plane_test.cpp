@@ -674,5 +674,33 @@ TEST_F(DataPlaneTest, FreezeOfAnOlderTermIsAnswered) {
   EXPECT_EQ(answer->kind, RegionAnswerKind::frozen);
 }
 
+// Found by the simulator: an older owner, whose ACK was lost, would go on with what was handled
+// here and beyond.
+TEST_F(DataPlaneTest, WhatWasGivenToADeadNodeIsReported) {
+  connect();
+  const NodeKey self = a_.plane->config().self.key;
+  const ShardName shard{"echo", ShardId{1}};
+  pass(a_, [&] {
+    a_.host("echo");
+    a_.own("echo");
+  });
+  pass(a_, [&] {
+    a_.plane->dispatch().on_region_command(self,
+                                           BeginHandoff{shard, TestNode::generation(2), key_of(2)});
+  });
+  pass(a_, [&] { a_.plane->dispatch().on_gone(key_of(2), "its process ended"); });
+  pass(a_, [&] {
+    a_.plane->dispatch().on_region_command(self, ReportRequest{Term{1}, NodeKey{9}});
+  });
+  ASSERT_FALSE(a_.listener.control.empty());
+  const auto& report = std::get<RegionReport>(a_.listener.control.back());
+  const auto line = std::find_if(report.shards.begin(), report.shards.end(),
+                                 [&](const auto& one) { return one.shard == shard; });
+  ASSERT_NE(line, report.shards.end());
+  EXPECT_EQ(line->state, RegionState::forward);
+  EXPECT_EQ(line->generation, TestNode::generation(2));
+  EXPECT_EQ(line->other, key_of(2));
+}
+
 }  // namespace
 }  // namespace shardbus::runtime
