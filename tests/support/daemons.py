@@ -128,19 +128,10 @@ class Daemon:
             return list(self._log)
 
     def send(self, number):
-        """Of SIGSTOP: until it stands still, as its threads stop one after the other."""
+        """Of SIGSTOP: until the last of its threads stands still, or it has ended."""
         self.process.send_signal(number)
         if number == signal.SIGSTOP:
-            until = time.monotonic() + PATIENCE
-            while not self._stands_still():
-                assert time.monotonic() < until, "its threads do not stop"
-                time.sleep(0.001)
-
-    def _stands_still(self):
-        tasks = pathlib.Path(f"/proc/{self.process.pid}/task")
-        states = [(task / "stat").read_text().rpartition(")")[2].split()[0]
-                  for task in tasks.iterdir()]
-        return all(state in "TtZ" for state in states)
+            os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def wait(self, patience=PATIENCE):
         """Gives the exit code."""
