@@ -44,9 +44,8 @@ struct FrontSession {
     std::string frame;
     std::size_t states = 0;  // bytes of entity states in it
   };
-  std::deque<Unsent> unsent;      // what the socket did not take
-  std::size_t unsent_bytes = 0;   // without `unsent_states`
-  std::size_t unsent_states = 0;  // bounded by the shards that they came with
+  std::deque<Unsent> unsent;     // what the socket did not take
+  std::size_t unsent_bytes = 0;  // without states: their shards bound those
   Time heard{};
   Time renewed{};  // its credit
 };

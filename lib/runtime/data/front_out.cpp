@@ -102,7 +102,6 @@ void FrontDoor::flush_session(FrontSession& session) {
         context_.wire->send_front(session.connection, session.delimited, session.batch);
     if (!taken) {
       session.unsent_bytes += session.batch.size() - session.batch_states;
-      session.unsent_states += session.batch_states;
       session.unsent.push_back({session.batch, session.batch_states});
     }
     session.batch.clear();
@@ -113,7 +112,6 @@ void FrontDoor::flush_session(FrontSession& session) {
                                                               session.unsent.front().frame)) {
     const FrontSession::Unsent& sent = session.unsent.front();
     session.unsent_bytes -= sent.frame.size() - sent.states;
-    session.unsent_states -= sent.states;
     session.unsent.pop_front();
   }
 }
