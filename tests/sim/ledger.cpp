@@ -11,12 +11,11 @@ namespace {
 // Deadlines are kept in steps of 8 ms and looked at every 5 ms.
 constexpr Duration kLateAtMost = std::chrono::milliseconds(25);
 
-// Buffers are small here, and handlers slow: a full one is no loss.
+}  // namespace
+
 bool is_full(Errc code) {
   return code == Errc::overloaded || code == Errc::mailbox_full;
 }
-
-}  // namespace
 
 std::string Ticket::bytes() const {
   const std::uint64_t words[] = {caller.value, inside ? 1U : 0U, entity, number, nonce};
@@ -109,7 +108,7 @@ void Ledger::ended(Time now, const Ticket& ticket, const ReplyView& reply) {
     if (!fate.handled) fail(text(ticket) + " was answered, but not handled");
   } else if (!info.may_have_happened && fate.handled) {
     fail(text(ticket) + " ended in " + name + ", which says not delivered, but was handled");
-  } else if (fate.must || (config_.lossless && !is_full(reply.error))) {
+  } else if ((fate.must || config_.lossless) && !is_full(reply.error)) {
     fail(text(ticket) + " ended in " + name + " without a fault: " + std::string(reply.text));
   }
   check_time(now, ask);

@@ -40,6 +40,9 @@ struct Ticket {
   static std::optional<Ticket> parse(std::string_view bytes);
 };
 
+// Buffers are small here, and handlers slow: a full one is no loss.
+bool is_full(Errc code);
+
 struct LedgerConfig {
   std::vector<std::string> entities;  // names, for messages
   bool overlap_allowed = false;
@@ -54,7 +57,7 @@ class Ledger {
   // --- callers ---
   // The ticket comes without a number, and gets it here.
   Ticket told(const Ticket& ticket);
-  // `must`: nothing may keep it from its answer.
+  // `must`: nothing but a full buffer may keep it from its answer.
   Ticket asked(const Ticket& ticket, Time deadline, bool must);
   void refused(const Ticket& ticket, Errc code);  // a tell, at once
   void ended(Time now, const Ticket& ticket, const ReplyView& reply);

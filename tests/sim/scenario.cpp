@@ -151,7 +151,8 @@ class Scenario {
     const Time begin = world_.now();
     std::string unfinished = "nothing was asked";
     while (!unfinished.empty() && world_.now() < begin + kLastPhase && world_.run_for(100ms)) {
-      unfinished = world_.ledger().unfinished();
+      unfinished = world_.waits_to_ask() ? "a buffer stays full" : world_.ledger().unfinished();
+      world_.go_on_asking();
       // What rested after a move may be moved for balance only now.
       if (unfinished.empty()) unfinished = world_.unsettled();
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,8 +33,11 @@ class Workload {
   [[nodiscard]] std::vector<EntityType> types_for(Process& process);
   // Within a pass: a few messages, now and then many.
   void call(Process& process);
-  // Within a pass: one ask to every entity, which nothing may keep from its answer.
+  // Within a pass: one ask to every entity, which nothing but a full buffer may keep from its
+  // answer; there it waits to be told to go on.
   void ask_all(Process& process);
+  void go_on(Process& process);
+  [[nodiscard]] bool waits() const { return !stopped_at_.empty(); }
   [[nodiscard]] Duration pause();
   [[nodiscard]] bool threaded() const { return config_.threaded; }
   // Mostly short; where a message may be lost, now and then longer than a move waits for it.
@@ -65,6 +69,7 @@ class Workload {
   void send_swapped(const Line& via, std::uint32_t entity);
   void transmit(const Line& via, const Ticket& ticket);
   void ask(const Line& via, const Call& call);
+  void ask_from(const Line& via, std::uint32_t entity);
   Ticket blank(const Line& via, const Call& call);
   void ended(const Line& via, const Ticket& ticket, ReplyView reply, int depth);
   [[nodiscard]] milliseconds timeout();
@@ -78,6 +83,7 @@ class Workload {
   Ledger& ledger_;
   Breaks breaks_;
   bool quiet_ = false;
+  std::map<NodeKey, std::uint32_t> stopped_at_;  // entity whose buffer was full, by caller
 };
 
 }  // namespace shardbus::sim

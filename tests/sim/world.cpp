@@ -77,6 +77,12 @@ void World::ask_everything() {
   }
 }
 
+void World::go_on_asking() {
+  for (Node& node : nodes_) {
+    act(node, Side::data, [&] { workload_.go_on(*node.process); });
+  }
+}
+
 // --- faults and commands ---
 
 void World::start(int machine, bool bootstrap) {

@@ -64,6 +64,8 @@ class World : private WireEvents {
   void set_min_members(std::uint32_t members) { config_.min_members = members; }
   void quiet() { workload_.quiet(); }  // callers send nothing more
   void ask_everything();               // from every node
+  void go_on_asking();                 // where a buffer was full
+  [[nodiscard]] bool waits_to_ask() const { return workload_.waits(); }
 
   void after(Duration delay, std::function<void()> what) { events_.after(delay, std::move(what)); }
   // Returns false once an invariant broke.

@@ -77,6 +77,8 @@ NodeKey Links::find_by_name(std::string_view name) const {
   std::uint64_t incarnation = 0;
   for (const auto& [key, link] : links_) {
     if (link.node.name != name || link.node.incarnation < incarnation) continue;
+    // The control plane may have a word for a node that died: such a link goes by itself.
+    if (context_.dispatch->is_gone(key)) continue;
     best = key;
     incarnation = link.node.incarnation;
   }

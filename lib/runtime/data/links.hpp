@@ -47,6 +47,7 @@ class Links {
     return found != links_.end() && !found->second.closing;
   }
   [[nodiscard]] const NodeInfo* info(NodeKey node) const;
+  // Of nodes that are not gone, the newest.
   [[nodiscard]] NodeKey find_by_name(std::string_view name) const;
 
   // Appends one encoded application envelope. False: no such link, or its buffer is full.

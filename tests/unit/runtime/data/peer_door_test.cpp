@@ -84,6 +84,17 @@ TEST_F(PeerDoorTest, ADeadNodeDoesNotComeBack) {
   EXPECT_EQ(greet(3, incarnation(6)), wire::Kind::welcome);
 }
 
+// An order for it that was not taken back yet opened a link to it once more, and while that stood
+// the next one, whose clock was behind, was no one to talk to.
+TEST_F(PeerDoorTest, ADeadNodeThatIsWrittenToKeepsNobodyOut) {
+  pass(node_, [&] { node_.plane->connect(incarnation(5)); });
+  pass(node_, [&] { node_.plane->bury(incarnation(5).key); });
+  pass(node_, [&] { node_.plane->reach(incarnation(5)); });
+  pass(node_, [&] { node_.plane->connect(incarnation(4)); });
+  EXPECT_EQ(greet(1, incarnation(4)), wire::Kind::welcome);
+  EXPECT_EQ(node_.plane->links().find_by_name("n2"), incarnation(4).key);
+}
+
 TEST_F(PeerDoorTest, ARepeatedHelloGivesTheSameSessionUntilItIsUsed) {
   ASSERT_EQ(greet(1, info_of(2)), wire::Kind::welcome);
   const std::uint64_t first = session();
