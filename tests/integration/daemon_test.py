@@ -392,6 +392,9 @@ def test_a_node_that_lost_its_place_in_a_pause_answers_nothing_as_an_owner(flags
                 mine.append(f"c{i}")
             if len(mine) == 5:
                 break
+        for entity in mine:  # what only it knows
+            assert ctl("ask", "counter", entity, "add", '{"amount": 7}',
+                       node=first.address).returncode == 0
         with RawPeer(third.address) as peer:
             peer.greet("client")
             third.send(signal.SIGSTOP)
@@ -406,7 +409,8 @@ def test_a_node_that_lost_its_place_in_a_pause_answers_nothing_as_an_owner(flags
             answers = []
             while not answers or answers[-1][0] != HERE:
                 answers.append(peer.receive())
-            assert not [answer for answer in answers if answer[0] == REPLY], answers[:3]
+            # It may be back already, and then the new owners answer, who know nothing.
+            assert not [answer for answer in answers if answer[0] == REPLY and answer[3] != b"\x00"]
 
 
 def test_nodes_that_leave_together_all_leave_in_order():

@@ -137,13 +137,14 @@ void ControlLoop::run() {
     read_seeds();
     decide_bootstrap();
     report_placement();
+    const Time now = transport::now();
     if (plane_ != nullptr) {
-      plane_->on_tick(transport::now());
+      plane_->on_tick(now);
       carry_out();
     }
     if (!rejoin_reason_.empty()) rejoin(std::exchange(rejoin_reason_, {}));
     readiness_.update(view());
-    judged_ = transport::now();
+    judged_ = now;  // it may have stood still since, and that is for the next round to judge
   }
   seeds_.close();
   gossip_.close();

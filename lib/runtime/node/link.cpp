@@ -28,6 +28,7 @@ class Link::FrontHandler final : public transport::RouterHandler {
  public:
   explicit FrontHandler(Link& link) : link_(link) {}
   void on_frame(std::uint32_t connection, bool delimited, std::string_view frame) override {
+    link_.plane_->look(transport::now());
     link_.plane_->front().on_frame(connection, delimited, frame);
   }
   void on_bad_frame(std::uint32_t connection, std::size_t frames) override {
@@ -42,6 +43,7 @@ class Link::PeerHandler final : public transport::RouterHandler {
  public:
   explicit PeerHandler(Link& link) : link_(link) {}
   void on_frame(std::uint32_t connection, bool delimited, std::string_view frame) override {
+    link_.plane_->look(transport::now());
     if (!delimited) link_.plane_->peers().on_frame(connection, frame);
   }
   void on_bad_frame(std::uint32_t connection, std::size_t frames) override {

@@ -47,6 +47,24 @@ TEST_F(DataPlaneTest, NothingIsHandledBeforeAPauseIsJudged) {
   EXPECT_EQ(outcome.payload, "hello");
 }
 
+TEST_F(DataPlaneTest, APauseInTheMidstOfAPassIsJudgedBeforeItsNextFrame) {
+  pass(a_, [&] {
+    a_.host("echo");
+    a_.own("echo");
+  });
+  Outcome outcome;
+  pass(a_, [&] {
+    a_.listener.looks = false;
+    a_.plane->look(now_);
+    a_.ask({"echo", "e", "say", "hello"}, 1000ms, outcome);
+  });
+  EXPECT_TRUE(a_.plane->held());
+  EXPECT_EQ(outcome.times, 0);
+  a_.listener.looks = true;
+  pass(a_);
+  EXPECT_EQ(outcome.error, Errc::ok);
+}
+
 TEST_F(DataPlaneTest, WhatWaitsForTheJudgementEndsWithTheOldIncarnation) {
   pass(a_, [&] {
     a_.host("echo");
