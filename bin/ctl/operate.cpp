@@ -79,16 +79,21 @@ void order_and_see(Session& session, const std::string& name, const OperateArgum
     fail(Exit::not_met, name + " was taken, but " + "the node contacted has not heard of it yet");
 }
 
-// Ends the command unless the type is hosted and has that shard.
-void check_shard(Session& session, const std::string& type,
-                 const std::optional<std::uint32_t>& shard) {
+// The rows of a type's shards; empty: the node contacted knows of none, as it may have just come.
+Json rows_of(Session& session, const std::string& type) {
   const Json types = session.ask_node("", "shards", {{"type", type}});
-  if (types.empty()) fail_no_such_type(session, type);
-  const std::size_t count = types.at(0).at("shards").size();
-  if (shard && *shard >= count)
-    fail(Exit::failed, "there is no shard " + type + ":" + std::to_string(*shard) + ": " + type +
-                           " has " + std::to_string(count) + " shards, 0.." +
-                           std::to_string(count - 1));
+  return types.empty() ? Json::array() : types.at(0).at("shards");
+}
+
+// Ends the command unless the type is hosted and has that shard. Gives its row.
+Json existing(Session& session, const ShardArgument& shard) {
+  const Json rows = rows_of(session, shard.type);
+  if (rows.empty()) fail_no_such_type(session, shard.type);
+  if (shard.number >= rows.size())
+    fail(Exit::failed, "there is no shard " + shard.type + ":" + std::to_string(shard.number) +
+                           ": " + shard.type + " has " + std::to_string(rows.size()) +
+                           " shards, 0.." + std::to_string(rows.size() - 1));
+  return rows.at(shard.number);
 }
 
 void add_cordon(CLI::App& app, const Globals& globals) {
@@ -122,9 +127,14 @@ void add_uncordon(CLI::App& app, const Globals& globals) {
 }
 
 // Shards that a node owns, or owned when it died, by type.
-std::map<std::string, std::size_t> owned_by(Session& session, const std::string& node) {
-  std::map<std::string, std::size_t> owned;
-  for (const Json& type : session.ask_node("", "shards", {{"type", nullptr}})) {
+using Owned = std::map<std::string, std::size_t>;
+
+// Nothing: the node contacted knows of no type, as it may have just come.
+std::optional<Owned> owned_by(Session& session, const std::string& node) {
+  Owned owned;
+  const Json types = session.ask_node("", "shards", {{"type", nullptr}});
+  if (types.empty()) return std::nullopt;
+  for (const Json& type : types) {
     for (const Json& shard : type.at("shards")) {
       if (shard.at(1) == node || shard.at(1) == node + " (gone)") ++owned[type.value("type", "")];
     }
@@ -132,14 +142,14 @@ std::map<std::string, std::size_t> owned_by(Session& session, const std::string&
   return owned;
 }
 
-std::size_t sum(const std::map<std::string, std::size_t>& owned) {
+std::size_t sum(const Owned& owned) {
   std::size_t total = 0;
   for (const auto& [type, count] : owned) total += count;
   return total;
 }
 
 // What is in the way of a drain, for a person.
-std::string why_left(Session& session, const std::map<std::string, std::size_t>& left) {
+std::string why_left(Session& session, const Owned& left) {
   std::string text;
   for (const auto& [type, count] : left)
     text += (text.empty() ? "" : ", ") + std::to_string(count) + " of " + type;
@@ -152,26 +162,33 @@ std::string why_left(Session& session, const std::map<std::string, std::size_t>&
   return text + std::to_string(longest) + " ms";
 }
 
-// As `members` tells it; null: it is none.
-Json member(Session& session, const std::string& node) {
-  for (const Json& one : session.ask_node("", "members", nullptr)) {
+// As `members` tells it; null: it is none. Nothing: the node contacted is in no cluster.
+std::optional<Json> member(Session& session, const std::string& node) {
+  const Json members = session.ask_node("", "members", nullptr);
+  if (members.empty()) return std::nullopt;
+  for (const Json& one : members) {
     if (one.value("name", "") == node) return one;
   }
-  return {};
+  return Json();
 }
 
 // Looks whether somebody still moves shards off a node.
 class DrainWatch {
  public:
   DrainWatch(Session& session, std::string node)
-      : session_(session), node_(std::move(node)), before_(incarnation(member(session_, node_))) {}
+      : session_(session),
+        node_(std::move(node)),
+        before_(incarnation(member(session_, node_).value_or(Json()))) {}
 
   // Why nobody does any more; empty: somebody does, or the node is empty.
   std::string why_over(bool empty) {
-    const Json now = member(session_, node_);
+    const std::optional<Json> found = member(session_, node_);
+    reachable_ = false;
+    if (!found) return "";
+    const Json& now = *found;
     if (incarnation(now) != before_) {
-      return node_ + " ended while it was drained: `shardbusctl history` names the shards that " +
-             "were `lost` with it";
+      return node_ + " ended while it was drained; if it did not leave in order, `shardbusctl " +
+             "history` names the shards that were `lost` with it";
     }
     reachable_ = !now.is_null() && now.value("reachable", false);
     const bool draining = !now.is_null() && now.value("draining", false);
@@ -202,13 +219,16 @@ void drain(const Globals& globals, const OperateArguments& given) {
              given.node);
   Session session(globals);
   const auto begin = Clock::now();
-  const std::size_t before = sum(owned_by(session, given.node));
+  const std::optional<Owned> had = owned_by(session, given.node);
+  const std::size_t before = sum(had.value_or(Owned()));
   DrainWatch watch(session, given.node);
   (void)ask_coordinator(session, "order", order("drain", given));
-  std::map<std::string, std::size_t> left;
+  Owned left = had.value_or(Owned());
   std::string over;
   const auto done = [&] {
-    left = owned_by(session, given.node);
+    const std::optional<Owned> now = owned_by(session, given.node);
+    if (had && !now) return false;
+    left = now.value_or(Owned());
     over = watch.why_over(left.empty());
     return (left.empty() && watch.reachable()) || !over.empty();
   };
@@ -246,12 +266,6 @@ void add_drain(CLI::App& app, const Globals& globals) {
   command.callback([&globals, arguments] { drain(globals, *arguments); });
 }
 
-Json entry_of(Session& session, const ShardArgument& shard) {
-  check_shard(session, shard.type, shard.number);
-  const Json types = session.ask_node("", "shards", {{"type", shard.type}});
-  return types.at(0).at("shards").at(shard.number);
-}
-
 bool is_member(Session& session, const std::string& node) {
   return std::ranges::any_of(session.ask_node("", "members", nullptr),
                              [&](const Json& one) { return one.value("name", "") == node; });
@@ -261,7 +275,7 @@ void move(const Globals& globals, const OperateArguments& given) {
   const ShardArgument shard = parse_shard(given.shard);
   Session session(globals);
   const auto begin = Clock::now();
-  const Json before = entry_of(session, shard);
+  const Json before = existing(session, shard);
   (void)ask_coordinator(session, "order", order(given.pin ? "pin" : "move", given));
   Json result = {
       {"shard", given.shard}, {"from", before.at(1)}, {"to", given.node}, {"pinned", given.pin}};
@@ -273,9 +287,10 @@ void move(const Globals& globals, const OperateArguments& given) {
              " when that node joins; until then it is placed as any other\n";
     });
   }
-  Json now;
+  Json now = before;
   const auto done = [&] {
-    now = entry_of(session, shard);
+    const Json rows = rows_of(session, shard.type);
+    if (shard.number < rows.size()) now = rows.at(shard.number);
     return now.at(1) == given.node;
   };
   if (!wait_until(globals.timeout, done, {})) {
@@ -314,7 +329,7 @@ void add_unpin(CLI::App& app, const Globals& globals) {
   command.callback([&globals, arguments] {
     const ShardArgument shard = parse_shard(arguments->shard);
     Session session(globals);
-    check_shard(session, shard.type, shard.number);
+    (void)existing(session, shard);
     order_and_see(session, "unpin", *arguments, [&](const Json& moves) {
       return std::ranges::none_of(moves.at("pins"), [&](const Json& pin) {
         return pin.at("type") == shard.type && pin.at("shard") == shard.number;
@@ -463,7 +478,7 @@ void add_history(CLI::App& app, const Globals& globals) {
       number = shard.number;
     }
     Session session(globals);
-    if (query.contains("type")) check_shard(session, query["type"], number);
+    if (query.contains("type")) (void)existing(session, {query["type"], number.value_or(0)});
     print(globals, session.ask_node("", "history", query), &render_history);
   });
 }

@@ -87,6 +87,12 @@ void require_cluster(Session& session) {
 
 void fail_no_such_type(Session& session, const std::string& type) {
   require_cluster(session);
+  const Json status = session.ask_node("", "status", nullptr);
+  // Who has just come may not have heard of the types yet.
+  if (!status.value("ready", true)) {
+    fail(Status(Errc::not_ready,
+                "it does not know the type " + type + ", and " + status.value("why", "")));
+  }
   fail(Status(Errc::no_such_type, type));
 }
 

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from daemons import Daemon, ctl, ctl_json
+from daemons import Daemon, ctl, ctl_json, free_port
 from raw_peer import wait_until
 
 
@@ -250,3 +250,29 @@ def test_a_drain_whose_node_dies_or_that_is_taken_back_is_not_done():
                        "uncordon": "took the drain of b back"}[how]
                 assert why in done.stderr
                 ctl("uncordon", "b", node=first.address)  # names outlive processes
+
+
+# It answered at once that it knows no member of that name, and that was taken for its end.
+def test_a_drain_outlives_the_node_that_it_was_asked_through():
+    address = f"tcp://127.0.0.1:{free_port()}"
+    with Daemon("--name", "a") as first:
+        first.ready()
+        with Daemon("--name", "b", "--seeds", first.address, listen=address) as asked, \
+                Daemon("--name", "c", "--seeds", first.address) as drained:
+            asked.ready()
+            drained.ready()
+            assert ctl("wait", "--members", "3", node=first.address).returncode == 0
+            drained.send(signal.SIGSTOP)  # it hands nothing over for a while
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                drain = pool.submit(ctl, "drain", "c", "--deadline", "20s", node=address)
+                wait_until(lambda: ctl_json("moves", node=first.address)["draining"] == ["c"],
+                           "the order is taken")
+                asked.send(signal.SIGKILL)
+                asked.wait()
+                with Daemon("--name", "b", "--seeds", first.address, listen=address) as again:
+                    again.wait_for_log("daemon.started")
+                    drained.send(signal.SIGCONT)
+                    again.ready()
+                    done = drain.result()
+            # 4: an answer was lost with the node, and nobody knows.
+            assert done.returncode in (0, 4), done.stderr
