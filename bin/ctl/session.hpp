@@ -34,9 +34,8 @@ struct Failure {
 [[noreturn]] void fail(Exit code, std::string text);
 // Picks the exit code that the error's registry row calls for.
 [[noreturn]] void fail(const shardbus::Status& status);
-// The error of an entity type that nobody hosts.
-
 class Session;
+// The error of an entity type that nobody hosts, or that a node which has just come does not know.
 [[noreturn]] void fail_no_such_type(Session& session, const std::string& type);
 // A node that is in no cluster knows of nothing: that is no answer.
 void require_cluster(Session& session);

@@ -41,7 +41,8 @@ class DataPlane {
     context_.held = !context_.listener->awake(now);
     if (born_ == Time{}) born_ = now;
   }
-  // Between two frames of a pass: the process may have stood still since it began.
+  // Before each frame of a pass, and before what has waited is run: the process may have stood
+  // still since the pass began.
   void look(Time now) { context_.held = context_.held || !context_.listener->awake(now); }
   // Nothing may be handled in this pass, and so nothing should be read; what the process itself
   // sends, and what the control loop says, is noted down.

@@ -319,7 +319,7 @@ void FrontDoor::close(FrontSession& session, bool kick) {
   if (last) by_sender_.erase(sender);
   by_number_.erase(number);
   sessions_.erase(connection);
-  if (worker) context_.hosts->remove_worker(number, unsent);
+  if (worker) context_.hosts->remove_worker(number, std::move(unsent));
   if (last) context_.dispatch->forget_sender(sender);
 }
 

@@ -71,6 +71,9 @@ class FrontDoor {
   // A RESTORE: bounded by what its shard had, so nobody loses the session for its size. What the
   // socket has not taken when the session ends comes back by Hosts::remove_worker.
   void send_state(std::uint64_t session, std::string_view envelope);
+  // Takes back those of a shard that have not gone out.
+  std::vector<core::SavedEntity> take_back_states(std::uint64_t session, const Type& type,
+                                                  ShardId shard);
 
   // No worker is taken any more.
   void refuse_workers() { refuses_workers_ = true; }

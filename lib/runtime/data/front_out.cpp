@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "runtime/data/front_door.hpp"
+#include "runtime/data/unsent_states.hpp"
 
 namespace shardbus::runtime {
 namespace {
@@ -70,6 +71,25 @@ void FrontDoor::send_state(std::uint64_t number, std::string_view envelope) {
   session->batch.append(envelope);
   session->batch_states += envelope.size();
   commit(*session);
+}
+
+std::vector<core::SavedEntity> FrontDoor::take_back_states(std::uint64_t number, const Type& type,
+                                                           ShardId shard) {
+  std::vector<core::SavedEntity> states;
+  FrontSession* session = find(number);
+  if (session == nullptr) return states;
+  const auto of_shard = [&](const wire::Restore& state) {
+    return state.type == type.name && shard_of(state.entity.id, type.shard_count) == shard;
+  };
+  for (FrontSession::Unsent& unsent : session->unsent) {
+    const std::size_t before = unsent.frame.size();
+    for (wire::Restore& state : take_unsent(unsent.frame, of_shard)) {
+      states.push_back({std::move(state.entity.id), std::move(state.entity.state)});
+    }
+    unsent.states -= before - unsent.frame.size();
+  }
+  std::erase_if(session->unsent, [](const auto& unsent) { return unsent.frame.empty(); });
+  return states;
 }
 
 std::size_t FrontDoor::begin(FrontSession& session) {

@@ -10,6 +10,7 @@
 #include "base/model/text.hpp"
 #include "base/model/type_settings.hpp"
 #include "runtime/data/front_door.hpp"
+#include "runtime/data/links.hpp"
 #include "runtime/data/user_code.hpp"
 
 namespace shardbus::runtime {
@@ -143,6 +144,17 @@ core::Parked Hosts::park(std::uint64_t sender, const wire::Message& message, Tim
   return parked;
 }
 
+// One sender's messages stay in order. A smart client's go in its node's name, too, until it knows
+// the owner: only those of two nodes are never one sender's.
+bool Hosts::waits_behind(const Cells& cells, std::uint64_t sender) const {
+  const auto is_node = [this](std::uint64_t number) {
+    return number == context_.self().value || context_.links->knows(NodeKey{number});
+  };
+  if (cells.ready == 0) return false;
+  const bool other = cells.ready_sender != 0 && cells.ready_sender != sender;
+  return !other || !is_node(sender) || !is_node(cells.ready_sender);
+}
+
 void Hosts::deliver(Type& type, ShardId shard, std::uint64_t sender, const wire::Message& message,
                     Time deadline, bool fresh) {
   Hosting& hosting = hosting_of(type);
@@ -152,7 +164,7 @@ void Hosts::deliver(Type& type, ShardId shard, std::uint64_t sender, const wire:
   }
   Cells& cells = hosting.cells[shard.value];
   const bool busy = executor_ == nullptr && (in_user_code_ || context_.held);
-  if (busy || (fresh && cells.waits_behind(sender)) || !may_start(hosting)) {
+  if (busy || (fresh && waits_behind(cells, sender)) || !may_start(hosting)) {
     const std::size_t halted = hosting.placement.strict ? halted_.size() : 0;
     if (ready_.size() + halted >= context_.config.buffered_messages) {
       return context_.dispatch->refuse(message.correlation.node, message.correlation.slot,

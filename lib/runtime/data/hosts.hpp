@@ -88,7 +88,7 @@ class Hosts {
   [[nodiscard]] std::string mismatch(const std::vector<HostedType>& types) const;
   void add_worker(std::uint64_t session, const std::string& label,
                   const std::vector<HostedType>& types);
-  void remove_worker(std::uint64_t session, const std::vector<std::string>& unsent);
+  void remove_worker(std::uint64_t session, std::vector<std::string> unsent);
   // The worker wants to go: it gets nothing new, and is asked for all of its shards. GOODBYE says
   // that it has given back the last one.
   void give_back(std::uint64_t session);
@@ -169,10 +169,6 @@ class Hosts {
       ready_sender = ready == 0 || ready_sender == sender ? sender : 0;
       ++ready;
     }
-    // One sender's messages stay in order.
-    [[nodiscard]] bool waits_behind(std::uint64_t sender) const {
-      return ready != 0 && (ready_sender == sender || ready_sender == 0);
-    }
   };
   struct Waiting {  // for a host, or for a worker's credit
     ShardId shard;
@@ -220,6 +216,7 @@ class Hosts {
     KeptMessage message;
     Time until = kNever;  // while it is halted
   };
+  [[nodiscard]] bool waits_behind(const Cells& cells, std::uint64_t sender) const;
   // hosts_strict.cpp
   [[nodiscard]] bool may_start(const Hosting& hosting) const {
     return !hosting.placement.strict || context_.strict_right->holds();
@@ -272,7 +269,8 @@ class Hosts {
   void force_releases();
   void settle(Hosting& hosting, Waiting waiting);
   void settle_orphans(Hosting& hosting);
-  void keep_unsent_states(const std::vector<std::string>& unsent, Worker& worker);
+  using Frames = std::vector<std::string>;
+  void keep_unsent_states(std::uint64_t session, Worker& worker, Frames& unsent);
   void announce();
   [[nodiscard]] bool may_run(const PlacementSettings& settings) const {
     return !context_.config.proxy && has_role(context_.config.traits, settings.role);

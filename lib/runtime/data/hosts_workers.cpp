@@ -4,6 +4,7 @@
 
 #include "runtime/data/front_door.hpp"
 #include "runtime/data/hosts.hpp"
+#include "runtime/data/unsent_states.hpp"
 
 namespace shardbus::runtime {
 namespace {
@@ -90,37 +91,35 @@ void Hosts::add_worker(std::uint64_t session, const std::string& label,
 }
 
 // States that went into no socket are not lost with the worker: they go along with a shard that it
-// was to give back, or to the next host of one that stays.
-void Hosts::keep_unsent_states(const std::vector<std::string>& unsent, Worker& worker) {
-  wire::Envelope envelope;
-  wire::Restore restore;
-  for (std::string_view rest : unsent) {
-    while (!rest.empty() && wire::next_envelope(rest, envelope) == Errc::ok) {
-      if (envelope.kind != wire::Kind::restore) continue;
-      if (wire::decode(envelope, restore) != Errc::ok) continue;
+// was to give back, or to the next host of one that it has.
+void Hosts::keep_unsent_states(std::uint64_t session, Worker& worker, Frames& unsent) {
+  for (std::string& frame : unsent) {
+    for (wire::Restore& restore : take_unsent(frame, [](const auto&) { return true; })) {
       Type* const type = context_.dispatch->find_type(restore.type);
       if (type == nullptr) continue;
+      Hosting& hosting = hosting_of(*type);
       const ShardId shard = shard_of(restore.entity.id, type->shard_count);
       core::SavedEntity state{std::move(restore.entity.id), std::move(restore.entity.state)};
       const auto part = worker.releasing.find({type->index, shard.value});
-      if (part != worker.releasing.end() && !part->second.over()) {
-        part->second.states.push_back(std::move(state));
-      } else if (type->shards[shard.value].region.state() == RegionState::owner) {
-        hosting_of(*type).orphan_states.emplace_back(shard, std::move(state));
+      if (part != worker.releasing.end()) {
+        if (!part->second.over()) part->second.states.push_back(std::move(state));  // else outdated
+      } else if (hosting.worker_of[shard.value] == session) {
+        hosting.orphan_states.emplace_back(shard, std::move(state));
       } else {
-        note_lost(hosting_of(*type), shard, 1);
+        note_lost(hosting, shard, 1);
       }
     }
   }
 }
 
-void Hosts::remove_worker(std::uint64_t session, const std::vector<std::string>& unsent) {
+void Hosts::remove_worker(std::uint64_t session, std::vector<std::string> unsent) {
   const auto found = workers_.find(session);
   if (found == workers_.end()) return;
   Worker worker = std::move(found->second);
   workers_.erase(found);
   context_.dispatch->fail_target(worker_key(session), Errc::unknown_outcome,
                                  "the worker that had the message is gone");
+  keep_unsent_states(session, worker, unsent);
   for (const std::uint32_t index : worker.types) {
     Hosting& hosting = hostings_[index];
     std::erase(hosting.workers, session);
@@ -129,7 +128,6 @@ void Hosts::remove_worker(std::uint64_t session, const std::vector<std::string>&
     }
   }
   announce();
-  keep_unsent_states(unsent, worker);
   for (const std::uint32_t index : worker.types) settle_orphans(hostings_[index]);
   for (auto& [key, part] : worker.releasing) {
     released(hostings_[key.first], ShardId{key.second}, session, std::move(part));
@@ -535,6 +533,8 @@ void Hosts::force_releases() {
     Hosting& hosting = hostings_[key.first];
     const ShardId shard{key.second};
     const std::string label = found->second.label;
+    std::ranges::move(context_.front->take_back_states(session, *hosting.type, shard),
+                      std::back_inserter(part.states));
     std::set<std::string> running =
         context_.dispatch->fail_relays(worker_key(session), key.first, shard, kMovedOn);
     for (const core::SavedEntity& saved : part.states) running.erase(saved.id);

@@ -128,6 +128,7 @@ transport::ReadOutcome Link::read(const std::vector<int>& ready) {
 }
 
 void Link::end_pass() {
+  plane_->look(transport::now());
   plane_->end();
 }
 

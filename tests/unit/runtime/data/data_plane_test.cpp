@@ -47,7 +47,7 @@ TEST_F(DataPlaneTest, NothingIsHandledBeforeAPauseIsJudged) {
   EXPECT_EQ(outcome.payload, "hello");
 }
 
-TEST_F(DataPlaneTest, APauseInTheMidstOfAPassIsJudgedBeforeItsNextFrame) {
+TEST_F(DataPlaneTest, WhatComesAfterAPauseInTheMidstOfAPassWaitsForTheJudgement) {
   pass(a_, [&] {
     a_.host("echo");
     a_.own("echo");
@@ -63,6 +63,31 @@ TEST_F(DataPlaneTest, APauseInTheMidstOfAPassIsJudgedBeforeItsNextFrame) {
   a_.listener.looks = true;
   pass(a_);
   EXPECT_EQ(outcome.error, Errc::ok);
+}
+
+// A smart client's first messages go in the node's name, and its fence is answered before they run.
+TEST_F(DataPlaneTest, WhatAClientSendsDirectlyWaitsBehindWhatWentInTheNodesName) {
+  pass(a_, [&] {
+    a_.host("echo");
+    a_.own("echo");
+  });
+  std::vector<std::string> order;
+  const auto noted = [&](const ReplyView& reply) { order.emplace_back(reply.payload); };
+  a_.listener.looks = false;  // so that it waits
+  pass(a_, [&] { a_.plane->ask({"echo", "e", "say", "1"}, 1000ms, noted); });
+  a_.listener.looks = true;
+  pass(a_, [&] {
+    wire::Message message;
+    message.kind = wire::Kind::ask;
+    message.type = "echo";
+    message.id = "e";
+    message.method = "say";
+    message.payload = "2";
+    AskOrigin origin;
+    origin.callback = noted;
+    (void)a_.plane->dispatch().submit_direct(77, message, now_ + 1s, origin, nullptr);
+  });
+  EXPECT_EQ(order, (std::vector<std::string>{"1", "2"}));
 }
 
 TEST_F(DataPlaneTest, WhatWaitsForTheJudgementEndsWithTheOldIncarnation) {

@@ -220,6 +220,24 @@ TEST_F(LargeStatesTest, StatesThatNoSocketTakesNeitherEndASessionNorGoWithIt) {
   EXPECT_EQ(counted("states_lost"), 0U);
 }
 
+TEST_F(WorkerPartingTest, AForcedMoveTakesAlongWhatNoSocketTook) {
+  tell("1");
+  give_back(kFirst);
+  released(kFirst, {{"id", "s"}});
+  goodbye(kFirst);
+  a_.wire.full = true;
+  attach(kSecond);
+  tell("2");
+  move_to_b();
+  EXPECT_TRUE(streamed(sent_to_b()).empty()) << "it may have the state already";
+  later(6s);
+  pass(a_);
+  EXPECT_EQ(streamed(sent_to_b()), (std::vector<std::string>{"id=s"}));
+  goodbye(kSecond);
+  a_.wire.full = false;
+  EXPECT_EQ(counted("states_lost"), 0U) << "and not once more when the worker goes";
+}
+
 TEST_F(WorkerPartingTest, WhatItGivesBackMovesOnToAnotherNode) {
   tell("1");
   give_back(kFirst);
