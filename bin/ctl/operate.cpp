@@ -188,7 +188,8 @@ class DrainWatch {
     const Json& now = *found;
     if (incarnation(now) != before_) {
       return node_ + " ended while it was drained; if it did not leave in order, `shardbusctl " +
-             "history` names the shards that were `lost` with it";
+             "history` names the shards that were `lost` with it; a node of that name gets no " +
+             "shards until `uncordon`";
     }
     reachable_ = !now.is_null() && now.value("reachable", false);
     const bool draining = !now.is_null() && now.value("draining", false);
@@ -242,7 +243,8 @@ void drain(const Globals& globals, const OperateArguments& given) {
     const std::string why = why_left(session, left);
     if (given.undo) (void)ask_coordinator(session, "order", order("uncordon", given));
     fail(Exit::not_met, given.node + " is not drained in time: " + why +
-                            (given.undo ? "; undone" : "; it goes on, `uncordon` undoes it"));
+                            (given.undo ? "; undone, moves under way come to their end"
+                                        : "; it goes on, `uncordon` undoes it"));
   }
   if (!over.empty()) fail(Exit::not_met, over);
   const auto ms = std::chrono::duration_cast<milliseconds>(Clock::now() - begin).count();

@@ -45,10 +45,20 @@ def kinds_of(text):
     return kinds
 
 
+def above_zero(number):
+    def parsed(text):
+        value = number(text)
+        if value <= 0:
+            raise argparse.ArgumentTypeError(f"{text} is not above 0")
+        return value
+
+    return parsed
+
+
 def parse():
     parser = argparse.ArgumentParser(prog="tests/chaos/run", description=ABOUT, epilog=epilog(),
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=2)
+    parser.add_argument("--minutes", type=above_zero(float), default=2)
     parser.add_argument("--seed", type=int, help="default: another one each time")
     parser.add_argument("--nodes", type=int, default=3, choices=(3, 4, 5))
     parser.add_argument("--faults", type=kinds_of, default=list(KINDS), metavar="KIND,KIND,...",
@@ -56,10 +66,11 @@ def parse():
     parser.add_argument("--downing", help="policy that the nodes get as --downing")
     parser.add_argument("--first-round", type=int, default=1, metavar="N",
                         help="start with the faults of this round")
-    parser.add_argument("--rounds", type=int, metavar="N", help="so many, instead of --minutes")
-    parser.add_argument("--round-seconds", type=float, default=ROUND_SECONDS,
+    parser.add_argument("--rounds", type=above_zero(int), metavar="N",
+                        help="so many, instead of --minutes")
+    parser.add_argument("--round-seconds", type=above_zero(float), default=ROUND_SECONDS,
                         help="seconds of faults in a round")
-    parser.add_argument("--rate", type=float, default=RATE,
+    parser.add_argument("--rate", type=above_zero(float), default=RATE,
                         help="messages a second of each of the six senders (default %(default)s)")
     parser.add_argument("--no-namespaces", action="store_true",
                         help="all nodes on loopback, without the faults that need namespaces")

@@ -20,6 +20,8 @@ def chaos(*arguments, **variables):
     (["--faults", "kil"], "unknown fault 'kil'; known: kill, worker"),
     (["--nodes", "2"], "invalid choice: 2"),
     (["--minute"], "expected one argument"),
+    (["--minutes", "0"], "0 is not above 0"),
+    (["--rounds", "-1"], "-1 is not above 0"),
     (["--downing", "keep-everything-and-nothing"], "is not one of keep-majority")])
 def test_wrong_usage_ends_with_2(arguments, part):
     done = chaos(*arguments)
