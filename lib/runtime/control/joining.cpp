@@ -20,6 +20,20 @@ bool is_being_removed(const MemberSet& set, NodeKey node) {
   return takes_part(set, node) && find_member(set, node) == nullptr;
 }
 
+// Whether a later incarnation has been at its address, which is over then, as this one speaks from
+// there: it began while the clock was behind. Once it is refused it comes back with a later number,
+// and that proves it to everybody.
+bool is_behind(const MemberSet& set, const std::map<NodeKey, NodeInfo>& infos,
+               const NodeInfo& node) {
+  KeySet keys = keys_of(set.members);
+  for (const NodeKey key : set.previous) insert(keys, key);
+  return std::any_of(keys.begin(), keys.end(), [&](NodeKey key) {
+    const auto known = infos.find(key);
+    return known != infos.end() && known->second.name == node.name &&
+           known->second.peer == node.peer && known->second.incarnation > node.incarnation;
+  });
+}
+
 JoinRefused duplicate(const NodeInfo& known, const NodeInfo& asks) {
   return {static_cast<std::uint16_t>(Errc::duplicate_node),
           "'" + known.name + "' is at " + known.peer + " and heard, another one asks from " +
@@ -109,6 +123,10 @@ void ControlPlane::handle(NodeKey from, const JoinRequest& request) {
       rare_.hit(Mark::join_while_removed);
       return refuse(request, {static_cast<std::uint16_t>(Errc::stale_incarnation),
                               "this incarnation is being removed from the cluster"});
+    }
+    if (same_cluster && is_behind(membership_.set(), infos_, request.node)) {
+      return refuse(request, {static_cast<std::uint16_t>(Errc::stale_incarnation),
+                              "a later incarnation of '" + request.node.name + "' is known"});
     }
     const NodeKey coordinator = election_.coordinator();
     const bool direct = from == request.node.key;  // passed on once, never in a circle

@@ -87,6 +87,14 @@ TEST_F(AloneTest, AJoinerWithTheSameSettingsIsLetIn) {
   EXPECT_EQ(plane_.members().members.size(), 2U);
 }
 
+// Otherwise it asked for ever where the later one was needed for a majority.
+TEST_F(AloneTest, WhoComesBackWithItsClockBehindHearsItFromWhoCannotDecide) {
+  EXPECT_EQ(ask({"orders", info("bb", 3, "b"), {HostedType{"cart", 4}}}).code, 0);
+  ASSERT_EQ(plane_.status().authority, Authority::none);
+  const JoinRefused behind = ask({"orders", info("bb", 2, "b"), {HostedType{"cart", 4}}});
+  EXPECT_EQ(static_cast<Errc>(behind.code), Errc::stale_incarnation);
+}
+
 TEST_F(AloneTest, RefusalsNameBothValues) {
   const JoinRefused cluster = ask({"carts", info("bb", 1, "b"), {}});
   EXPECT_EQ(static_cast<Errc>(cluster.code), Errc::cluster_mismatch);
